@@ -1,0 +1,77 @@
+"""A conversation with a loaded engine: turns go in as text, steps come out, the answer is kept however it ends."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from localspec.chat.messages import Document, Message, attach_documents
+from localspec.chat.template import Template
+from localspec.engine.engine import Engine, Options
+from localspec.engine.errors import UserError
+from localspec.engine.step import Step, Totals
+
+
+def template_of(engine: Engine) -> Template:
+    """The chat template of the loaded target."""
+    vocabulary = engine.target.vocabulary
+    return Template(
+        engine.target.chat_template,
+        bos=vocabulary.token_text(vocabulary.bos) if vocabulary.bos >= 0 else "",
+        eos=vocabulary.token_text(vocabulary.eos) if vocabulary.eos >= 0 else "",
+        tokenizer=vocabulary,
+    )
+
+
+@dataclass
+class Conversation:
+    """The turns so far. One answer at a time."""
+
+    engine: Engine
+    system: str | None = None
+    messages: list[Message] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    """Sums over the last answer."""
+    _has_documents: bool = False
+
+    def __post_init__(self) -> None:
+        self.template = template_of(self.engine)
+
+    def ask(
+        self,
+        words: str,
+        options: Options,
+        documents: Sequence[Document] = (),
+        on_prompt: Callable[[int, int], None] | None = None,
+    ) -> Iterator[Step]:
+        """Add a turn and stream the answer. What has been written when the iterator ends, is stopped or is dropped stays
+        as the assistant's turn; a turn whose prompt cannot be read at all is taken back. Raises UserError.
+
+        `options`: documents and stop strings of the conversation are added to them.
+        """
+        if not words.strip() and not documents:
+            raise UserError("The prompt is empty; write something to answer.")
+        self._has_documents = self._has_documents or bool(documents)
+        self.messages.append(Message("user", attach_documents(documents, words)))
+        self.totals = Totals()
+        text: list[str] = []
+        try:
+            for step in self.engine.generate(self.template.encode(self._turns()), self._with_ours(options), on_prompt):
+                text.append(step.text)
+                self.totals.add(step)
+                yield step
+        except UserError:
+            if not text:
+                self.messages.pop()
+            raise
+        finally:
+            if text:
+                self.messages.append(Message("assistant", "".join(text)))
+
+    def _turns(self) -> list[Message]:
+        return [*([Message("system", self.system)] if self.system else []), *self.messages]
+
+    def _with_ours(self, options: Options) -> Options:
+        return replace(
+            options,
+            documents=options.documents or self._has_documents,
+            stop=(*options.stop, *self.template.stop_strings),
+        )

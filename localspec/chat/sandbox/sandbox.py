@@ -1,0 +1,41 @@
+"""One template, read once and rendered as often as there is something to say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from localspec.chat.sandbox.environment import MeteredEnvironment
+from localspec.chat.sandbox.errors import LimitError, explained
+from localspec.chat.sandbox.meter import Meter
+
+SOURCE_LIMIT = 256_000
+"""Characters of a template's source. The longest in use are a tenth of this; reading it is not under the meter."""
+
+
+class Sandbox:
+    """Renders the template `source`, giving each rendering `seconds` of processor time.
+
+    Every failure, here and in `render`, is a `TemplateError`; what the template itself raises is a `TemplateRefusal`.
+    """
+
+    def __init__(self, source: str, *, seconds: float = 2.0) -> None:
+        self._seconds = seconds
+        self._environment = MeteredEnvironment()
+        self._turn = threading.Lock()  # the environment holds the meter of one rendering
+        try:
+            if len(source) > SOURCE_LIMIT:
+                raise LimitError(f"has more than {SOURCE_LIMIT // 1000} thousand characters")
+            self._template = self._environment.from_string(source)
+        except Exception as error:
+            raise explained(error) from error
+
+    def render(self, variables: Mapping[str, object], *, text: int) -> str:
+        """The template with `variables`, which hold about `text` characters."""
+        with self._turn:
+            self._environment.meter = Meter(self._seconds, text)
+            try:
+                context = self._template.new_context(dict(variables))
+                return self._environment.concat(self._template.root_render_func(context))
+            except Exception as error:
+                raise explained(error) from error

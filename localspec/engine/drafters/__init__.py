@@ -1,0 +1,1 @@
+"""Drafters: whatever proposes tokens. A new drafter is one new file here."""

@@ -1,0 +1,272 @@
+"""The engine: one loaded pair, one token stream, what was read before is not read again."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from localspec.engine.compatibility import common_vocabulary
+from localspec.engine.drafters.base import Drafter
+from localspec.engine.drafters.draft_model import Drafting, DraftModel
+from localspec.engine.drafters.lookup import Lookup
+from localspec.engine.errors import ContextFullError, Interrupted, UserError
+from localspec.engine.generate import Loop, Request
+from localspec.engine.llama import Context, ContextSettings, Model
+from localspec.engine.policy import CHOICES, Policy
+from localspec.engine.sampling import Sampler, Sampling
+from localspec.engine.step import NO_DRAFTER, Finish, Step
+
+LONGEST_DRAFT = 32
+DEFAULT_DRAFT_MAX = 8
+DEFAULT_CONTEXT = 8192
+VERIFICATIONS = ("auto", "match", "rejection")
+
+_DRAFT_BATCH = 256
+
+LoadProgress = Callable[[str, float], bool | None]
+"""Called with what is loading ("target", "draft") and the share done, 0 to 1; returning False cancels."""
+PromptProgress = Callable[[int, int], None]
+"""Called with the prompt tokens read so far and their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Which models to load and how."""
+
+    target: Path
+    draft: Path | None = None
+    context_length: int | None = None
+    """Tokens; None: what the model was trained with, at most DEFAULT_CONTEXT."""
+    gpu_layers: int = -1
+    """Layers on the GPU, -1 for all."""
+    threads: int | None = None
+    kv_type: str = "f16"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one answer is written."""
+
+    sampling: Sampling = field(default_factory=Sampling)
+    drafter: str = "auto"
+    draft_max: int = DEFAULT_DRAFT_MAX
+    verification: str = "auto"
+    seed: int | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    documents: bool = False
+    """Whether the prompt holds a document, which answers tend to copy from."""
+    logprobs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.drafter not in CHOICES:
+            raise UserError(f"'{self.drafter}' is not a drafter; choose one of {', '.join(CHOICES)}.")
+        if self.verification not in VERIFICATIONS:
+            raise UserError(f"'{self.verification}' is not a verification; choose one of {', '.join(VERIFICATIONS)}.")
+        if not 1 <= self.draft_max <= LONGEST_DRAFT:
+            raise UserError(f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}.")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise UserError(f"An answer of {self.max_tokens} tokens makes no sense; ask for at least 1.")
+        if self.seed is not None and not 0 <= self.seed < 2**64:
+            raise UserError(f"Seed {self.seed} makes no sense; give a whole number from 0 to 2^64 - 1.")
+
+    @property
+    def resolved_verification(self) -> str:
+        """`auto` is match when a seed is given or nothing is drawn at random, and rejection otherwise."""
+        if self.verification != "auto":
+            return self.verification
+        return "match" if self.seed is not None or self.sampling.greedy else "rejection"
+
+
+class Engine:
+    """A target, perhaps a draft model, and the caches of one conversation. One thread at a time, but for `stop`."""
+
+    def __init__(self, settings: EngineSettings, progress: LoadProgress | None = None) -> None:
+        """Load the pair. Raises ModelError with one sentence; nothing stays loaded then."""
+        started = time.perf_counter()
+        self.settings = settings
+        self.target: Model
+        self.draft: Model | None = None
+        self._opened: list[Model | Context] = []
+        try:
+            self._open(settings, progress)
+        except BaseException:
+            self.close()
+            raise
+        self._stream: list[int] = []
+        self._stop = threading.Event()
+        self.load_seconds = time.perf_counter() - started
+        self.prompt_seconds = 0.0
+        """Reading the last prompt."""
+        self.prompt_tokens = 0
+        self.reused_tokens = 0
+        """How many tokens of the last prompt were in the cache already."""
+        self.seed = 0
+        """The seed of the last answer, given or drawn."""
+
+    def _open(self, settings: EngineSettings, progress: LoadProgress | None) -> None:
+        self.target = self._load(settings.target, "target", progress)
+        length = settings.context_length or min(self.target.context_length, DEFAULT_CONTEXT)
+        if settings.draft:
+            self.draft = self._load(settings.draft, "draft", progress)
+            common = common_vocabulary(self.target.vocabulary, self.draft.vocabulary)
+        self._context = self._context_of(self.target, length, 512, min(1 + LONGEST_DRAFT, length), settings.kv_type)
+        lookup = Lookup()
+        self._drafters: dict[str, Drafter] = {lookup.name: lookup}
+        self._draft_model: DraftModel | None = None
+        if self.draft:
+            # The draft's cache stays at full precision: a quantized one costs acceptance.
+            context = self._context_of(self.draft, self._context.length, _DRAFT_BATCH, 1, "f16")
+            self._draft_model = DraftModel(context, common)
+            self._drafters[self._draft_model.name] = self._draft_model
+
+    @property
+    def context_length(self) -> int:
+        """Tokens the conversation can have."""
+        return self._context.length
+
+    @property
+    def stream(self) -> Sequence[int]:
+        """The tokens of the conversation so far."""
+        return self._stream
+
+    @property
+    def target_context(self) -> Context:
+        """The target's cache."""
+        return self._context
+
+    def generate(
+        self, prompt: Sequence[int], options: Options, on_prompt: PromptProgress | None = None
+    ) -> Iterator[Step]:
+        """Answer a prompt given as token ids; yields a Step for each target pass.
+
+        What the prompt has in common with the conversation so far is not read again. Raises ContextFullError when the
+        prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop()` ends it with a
+        last step; dropping the iterator is fine too.
+        """
+        loop = self._begin(prompt, options)
+        started = time.perf_counter()
+        try:
+            self._read_prompt(loop.policy.first, on_prompt)
+        except Interrupted:
+            yield _interrupted()
+            return
+        finally:
+            self.prompt_seconds = time.perf_counter() - started
+        yield from loop.run()
+
+    def stop(self) -> None:
+        """End the answer under way, from any thread or signal handler. What has been emitted stays."""
+        self._stop.set()
+        self._context.interrupt()
+        if self._draft_model:
+            self._draft_model.context.interrupt()  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Free everything, contexts before their models. Safe to call twice."""
+        while self._opened:
+            self._opened.pop().close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _load(self, path: Path, what: str, progress: LoadProgress | None) -> Model:
+        report = (lambda share: progress(what, share)) if progress else None
+        model = Model(path, gpu_layers=self.settings.gpu_layers, progress=report)
+        self._opened.append(model)
+        return model
+
+    def _context_of(self, model: Model, length: int, batch: int, rows: int, kv_type: str) -> Context:
+        settings = ContextSettings(
+            length=length, batch=batch, rows=rows, threads=self.settings.threads, kv_type=kv_type
+        )
+        context = Context(model, settings)
+        self._opened.append(context)
+        return context
+
+    def _begin(self, prompt: Sequence[int], options: Options) -> Loop:
+        """Put everything at the beginning of an answer."""
+        self._check(prompt, options)
+        self._stop.clear()
+        for context in (item for item in self._opened if isinstance(item, Context)):
+            context.resume()
+        self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(8))
+        self._follow(prompt)
+        sampler = self._sampler(self.target, options)
+        sampler.begin(prompt)
+        if self._draft_model and self.draft:
+            sampled = options.resolved_verification == "rejection" and not options.sampling.greedy
+            drafting = Drafting.SAMPLED if sampled else Drafting.COUPLED
+            self._draft_model.begin(self._sampler(self.draft, options), drafting, self.seed)
+        return Loop(
+            target=self._context,
+            sampler=sampler,
+            policy=Policy(options.drafter, self._drafters, options.draft_max, options.documents),
+            drafters=tuple(self._drafters.values()),
+            codec=self.target.vocabulary,
+            request=Request(self.seed, options.max_tokens, options.stop, options.logprobs),
+            stream=self._stream,
+            stopping=self._stop.is_set,
+        )
+
+    def _check(self, prompt: Sequence[int], options: Options) -> None:
+        if not prompt:
+            raise UserError("The prompt is empty; write something to answer.")
+        if len(prompt) > self._context.length:
+            raise ContextFullError(
+                f"The prompt has {len(prompt)} tokens and the context holds {self._context.length}; "
+                "shorten the text, or choose a larger --ctx."
+            )
+        if options.drafter == "draft" and not self._draft_model:
+            raise UserError("No draft model is loaded; name one with --draft, or choose --drafter lookup.")
+
+    def _sampler(self, model: Model, options: Options) -> Sampler:
+        return Sampler(options.sampling, model.vocabulary.size)
+
+    def _follow(self, prompt: Sequence[int]) -> None:
+        """Let the drafters and the target's cache keep what the prompt shares with the stream so far."""
+        shared = _common_length(self._stream, prompt)
+        for drafter in self._drafters.values():
+            drafter.rewind(shared)
+            drafter.observe(prompt[shared:])
+        del self._stream[shared:]
+        self._stream.extend(prompt[shared:])
+        # The last token of the prompt is always evaluated again: its row is where the answer begins.
+        cached = _common_length(self._context.tokens, prompt[:-1])
+        self.reused_tokens = self._context.truncate(cached)
+        self.prompt_tokens = len(prompt)
+
+    def _read_prompt(self, first_drafter: str, on_prompt: PromptProgress | None) -> None:
+        """Evaluate all but the last token of the prompt, without any logits, a batch at a time."""
+        end = len(self._stream) - 1
+        total = len(self._stream)
+        while len(self._context.tokens) < end:
+            if self._stop.is_set():
+                raise Interrupted
+            done = len(self._context.tokens)
+            if on_prompt:
+                on_prompt(done, total)
+            self._context.decode(self._stream[done : min(end, done + self._context.batch_size)])
+        self._context.mark("prompt")
+        if self._draft_model and first_drafter == self._draft_model.name:
+            self._draft_model.read(end)
+        if on_prompt:
+            on_prompt(total, total)
+
+
+def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of the common prefix."""
+    shorter = min(len(one), len(other))
+    return next((index for index in range(shorter) if one[index] != other[index]), shorter)
+
+
+def _interrupted() -> Step:
+    return Step((), "", NO_DRAFTER, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)

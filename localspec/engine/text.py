@@ -1,0 +1,50 @@
+"""From token pieces to text: whole characters only, and nothing past a stop string."""
+
+import codecs
+from collections.abc import Sequence
+
+
+class TextStream:
+    """Takes the bytes of one token after the other and gives the text that is certain so far.
+
+    A character whose bytes are not all there yet is held back, and so is a tail that could be the beginning of a stop
+    string. Bytes that are no UTF-8 become U+FFFD.
+    """
+
+    def __init__(self, stop: Sequence[str] = ()) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._stop = tuple(string for string in stop if string)
+        self._held = ""
+        self.stopped = False
+        """Whether a stop string has been met; the text before it has been given."""
+
+    def push(self, piece: bytes) -> str:
+        """The text that one more piece makes certain."""
+        if self.stopped:
+            return ""
+        self._held += self._decoder.decode(piece)
+        met = [at for at in (self._held.find(string) for string in self._stop) if at >= 0]
+        if met:
+            self.stopped = True
+            return self._give(min(met))
+        return self._give(len(self._held) - self._tail())
+
+    def finish(self) -> str:
+        """What was held back, when no more is coming."""
+        if self.stopped:
+            return ""
+        self._held += self._decoder.decode(b"", final=True)
+        return self._give(len(self._held))
+
+    def _give(self, length: int) -> str:
+        text, self._held = self._held[:length], self._held[length:]
+        return text
+
+    def _tail(self) -> int:
+        """Length of the longest end of the held text that begins a stop string."""
+        longest = max((len(string) for string in self._stop), default=1) - 1
+        for length in range(min(longest, len(self._held)), 0, -1):
+            tail = self._held[-length:]
+            if any(string.startswith(tail) for string in self._stop):
+                return length
+        return 0
