@@ -133,7 +133,7 @@ _RULES: dict[str, _Text | _Choice | _Number] = {
     "model": _Text(),
     "draft": _Text(),
     "drafter": _Choice(("auto", "draft", "lookup", "none")),
-    "draft_max": _Number(1, 64),
+    "draft_max": _Number(1, 32),
     "ctx": _Number(1, 1 << 30),
     "gpu_layers": _Number(0, 9999, word="all"),
     "threads": _Number(1, 1024),

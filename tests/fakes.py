@@ -40,7 +40,7 @@ class TableModel:
     def decode(self, tokens: Sequence[int], rows: int = 0) -> None:
         assert tokens, "an empty pass"
         assert len(self.tokens) + len(tokens) <= self.length, "a pass beyond the end of the context"
-        assert rows <= len(tokens)
+        assert rows <= len(tokens), "more rows than tokens in a pass"
         self._rows = []
         for index, token in enumerate(tokens):
             self.tokens.append(token)

@@ -124,7 +124,7 @@ def test_a_bad_value_is_refused_even_where_a_later_layer_overrides_it(environ, c
 @pytest.mark.parametrize(
     ("name", "lowest", "highest", "below", "above"),
     [
-        ("draft_max", 1, 64, 0, 65),
+        ("draft_max", 1, 32, 0, 33),
         ("ctx", 1, 1 << 30, 0, (1 << 30) + 1),
         ("gpu_layers", 0, 9999, -1, 10000),
         ("threads", 1, 1024, 0, 1025),

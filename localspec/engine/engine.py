@@ -70,8 +70,8 @@ class Options:
             raise UserError(f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}.")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UserError(f"An answer of {self.max_tokens} tokens makes no sense; ask for at least 1.")
-        if self.seed is not None and not 0 <= self.seed < 2**64:
-            raise UserError(f"Seed {self.seed} makes no sense; give a whole number from 0 to 2^64 - 1.")
+        if self.seed is not None and not 0 <= self.seed < 2**32:
+            raise UserError(f"Seed {self.seed} makes no sense; give a whole number from 0 to 4294967295.")
 
     @property
     def resolved_verification(self) -> str:
@@ -198,7 +198,7 @@ class Engine:
         self._stop.clear()
         for context in (item for item in self._opened if isinstance(item, Context)):
             context.resume()
-        self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(8))
+        self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4))
         self._follow(prompt)
         sampler = self._sampler(self.target, options)
         sampler.begin(prompt)

@@ -1,1 +1,1 @@
-"""The terminal app."""
+"""The chat: a Textual app around one engine."""

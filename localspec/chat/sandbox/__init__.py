@@ -1,6 +1,6 @@
 """Renders a template that came with a model file: it cannot reach the machine, nor take its time or its memory."""
 
-from localspec.chat.sandbox.errors import TemplateError, TemplateRefusal
+from localspec.chat.sandbox.errors import TemplateError, TemplateRefusalError
 from localspec.chat.sandbox.sandbox import Sandbox
 
-__all__ = ["Sandbox", "TemplateError", "TemplateRefusal"]
+__all__ = ["Sandbox", "TemplateError", "TemplateRefusalError"]

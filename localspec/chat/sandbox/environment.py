@@ -8,7 +8,7 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any, NoReturn, TypeVar
 
 from jinja2 import nodes, pass_context
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import CodeGenerator
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
@@ -16,7 +16,7 @@ from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefine
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Cycler, Joiner, Namespace
 
-from localspec.chat.sandbox.errors import LimitError, RefusedError
+from localspec.chat.sandbox.errors import LimitError, RaisedError
 from localspec.chat.sandbox.filters import FILTERS, meter_of
 from localspec.chat.sandbox.meter import Counted, Meter
 from localspec.chat.sandbox.operations import GROWING, METHODS, OPERATORS, written_widths
@@ -24,15 +24,23 @@ from localspec.chat.sandbox.operations import GROWING, METHODS, OPERATORS, writt
 T = TypeVar("T")
 
 _DATE_FORMAT_LIMIT = 200
-_CALLABLE = (FunctionType, MethodType, Macro, LoopContext, BlockReference, Undefined)
+_CALLABLE = (FunctionType, MethodType, Macro, LoopContext, BlockReference, Joiner, Undefined)
 
 
 class _MeteredCode(CodeGenerator):
     """Compiles a template so that no loop, and nothing that makes a value, passes the environment by."""
 
     _MAKING = (nodes.List, nodes.Tuple, nodes.Dict, nodes.Getitem, nodes.Compare, nodes.Test)
+    _REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.ScopedEvalContextModifier)
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        """Write the code of `node`."""
+        if isinstance(node, self._REFUSED):
+            raise SecurityError(f"line {node.lineno}: {type(node).__name__}")
+        if isinstance(node, nodes.For):
+            node.iter = self._call("counted", node.iter)
+        if isinstance(node, nodes.Concat):
+            node = self._call("joined", nodes.Tuple(node.nodes, "load", lineno=node.lineno))
         if not isinstance(node, self._MAKING) or getattr(node, "ctx", "load") != "load":
             return super().visit(node, *args, **kwargs)
         self.write("environment.made(")
@@ -40,22 +48,9 @@ class _MeteredCode(CodeGenerator):
         self.write(")")
         return None
 
-    def visit_For(self, node: nodes.For, frame: Frame) -> None:
-        counted = nodes.EnvironmentAttribute("counted")
-        node.iter = nodes.Call(counted, [node.iter], [], None, None, lineno=node.lineno)
-        super().visit_For(node, frame)
-
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
-        self.write("environment.joined((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
-
-    def _refuse(self, node: nodes.Node, frame: Frame) -> NoReturn:
-        raise SecurityError(f"line {node.lineno}: {type(node).__name__.lower()} of another template or mode")
-
-    visit_Include = visit_Import = visit_FromImport = visit_Extends = visit_ScopedEvalContextModifier = _refuse
+    @staticmethod
+    def _call(method: str, argument: nodes.Node) -> nodes.Call:
+        return nodes.Call(nodes.EnvironmentAttribute(method), [argument], [], None, None, lineno=argument.lineno)
 
 
 class GenerationTag(Extension):
@@ -93,8 +88,27 @@ def _finalize(context: Context, value: object) -> str:
     return meter_of(context).text(value)
 
 
+# Functions, not the classes themselves: a class has more ways in than its constructor.
+
+
+def _dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+    return dict(*args, **kwargs)
+
+
+def _namespace(*args: Any, **kwargs: Any) -> Namespace:
+    return _QuietNamespace(*args, **kwargs)
+
+
+def _cycler(*items: Any) -> Cycler:
+    return Cycler(*items)
+
+
+def _joiner(sep: str = ", ") -> Joiner:
+    return Joiner(sep)
+
+
 def _raise_exception(message: object = "") -> NoReturn:
-    raise RefusedError(str(message))
+    raise RaisedError(str(message))
 
 
 def _strftime_now(format: str) -> str:  # noqa: A002 - templates may pass it by this name
@@ -120,13 +134,12 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
             cache_size=0,
         )
         self.filters = dict(FILTERS)
-        # Functions, not the classes: a class has more ways in than its constructor.
         self.globals = {
             "range": self.globals["range"],
-            "dict": lambda *args, **kwargs: dict(*args, **kwargs),
-            "namespace": lambda *args, **kwargs: _QuietNamespace(*args, **kwargs),
-            "cycler": lambda *items: Cycler(*items),
-            "joiner": lambda separator=", ": Joiner(separator),
+            "dict": _dict,
+            "namespace": _namespace,
+            "cycler": _cycler,
+            "joiner": _joiner,
             "raise_exception": _raise_exception,
             "strftime_now": _strftime_now,
         }

@@ -16,11 +16,11 @@ class TemplateError(UserError):
     """A chat template that cannot be used."""
 
 
-class TemplateRefusal(TemplateError):
+class TemplateRefusalError(TemplateError):
     """A chat template that will not have this conversation, and says why."""
 
 
-class RefusedError(Exception):
+class RaisedError(Exception):
     """What `raise_exception` of a template raises. `str(error)` is what the template says."""
 
 
@@ -30,8 +30,8 @@ class LimitError(Exception):
 
 def explained(error: Exception) -> TemplateError:
     """The sentence for whatever came out of reading or running a template."""
-    if isinstance(error, RefusedError):
-        return TemplateRefusal(
+    if isinstance(error, RaisedError):
+        return TemplateRefusalError(
             f"The model's chat template refuses this conversation ({_words(error)}); "
             "start a new conversation or use another model."
         )

@@ -20,11 +20,12 @@ from localspec.chat.sandbox.operations import GROWING, join, percent, replace
 Filter = Callable[..., Any]
 
 _DIRECT = (
-    "abs attr capitalize count d default dictsort first float int items last length lower reverse string title trim "
-    "truncate upper wordcount"
+    "abs attr capitalize count d default dictsort first float int items last length lower reverse string trim "
+    "truncate upper"
 )
 _WALKING = "groupby list map max min reject rejectattr select selectattr sort sum unique"
 _DECIMALS_LIMIT = 100
+_GROUP_LIMIT = 10_000
 
 
 def meter_of(context: Context) -> Meter:
@@ -84,6 +85,15 @@ def _indent(context: Context, value: Any, width: int | str = 4, first: bool = Fa
 
 
 @pass_context
+def _title(context: Context, value: Any) -> str:
+    meter = meter_of(context)
+    text = meter.text(value)
+    meter.allow(len(text) * ITEM_WEIGHT)  # Jinja makes a list of the words
+    result: str = JINJA_FILTERS["title"](text)
+    return result
+
+
+@pass_context
 def _center(context: Context, value: Any, width: int = 80) -> str:
     meter = meter_of(context)
     return GROWING["center"](meter, meter.text(value), width)
@@ -114,7 +124,7 @@ def _grouped(name: str) -> Filter:
     function = JINJA_FILTERS[name]
 
     def group(value: Iterable[Any], size: int, fill_with: Any = None) -> Any:
-        if size * ITEM_WEIGHT > _GROUP_LIMIT:
+        if size > _GROUP_LIMIT:
             raise LimitError("asked for groups of too many items")
         return function(value, size, fill_with)
 
@@ -127,8 +137,6 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
     result: float = JINJA_FILTERS["round"](value, precision, method)
     return result
 
-
-_GROUP_LIMIT = 1_000_000
 
 FILTERS: dict[str, Filter] = {
     **{name: bounded(JINJA_FILTERS[name], walks=False) for name in _DIRECT.split()},
@@ -143,6 +151,7 @@ FILTERS: dict[str, Filter] = {
     "indent": bounded(_indent, walks=False),
     "join": bounded(_join, walks=False),
     "replace": bounded(_replace, walks=False),
+    "title": bounded(_title, walks=False),
     "tojson": bounded(_tojson, walks=False),
 }
 """All filters, by name. None of them can be worked out while the template is compiled, before there is a meter."""

@@ -51,7 +51,7 @@ class Meter:
     def made(self, value: T) -> T:
         """`value`, once it is known to be small enough, also when a list holds the same list many times over."""
         self.tick()
-        items, characters = self.weigh(value)
+        items, _ = self.weigh(value)
         self._left -= len(value) if isinstance(value, str) else items * ITEM_WEIGHT
         if self._left < 0:
             raise LimitError(f"made more than {TOTAL_LIMIT * TEXT_LIMIT // 1_000_000} million characters in all")

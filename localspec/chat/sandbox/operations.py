@@ -10,12 +10,13 @@ from typing import Any
 from localspec.chat.sandbox.errors import LimitError
 from localspec.chat.sandbox.meter import INTEGER_LIMIT, ITEM_WEIGHT, Meter
 
+_STRING_METHODS = (
+    "capitalize casefold center count endswith find index isalnum isalpha isascii isdecimal isdigit islower isnumeric "
+    "isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust "
+    "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill"
+)
 METHODS: dict[type, frozenset[str]] = {
-    str: frozenset(
-        "capitalize casefold center count endswith find index isalnum isalpha isascii isdecimal isdigit islower isnumeric "
-        "isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust "
-        "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill".split()
-    ),
+    str: frozenset(_STRING_METHODS.split()),
     list: frozenset({"copy", "count", "index"}),
     tuple: frozenset({"count", "index"}),
     dict: frozenset({"copy", "get", "items", "keys", "values"}),
@@ -55,7 +56,7 @@ GROWING: dict[str, Callable[..., str]] = {
 
 
 def percent(meter: Meter, text: str, values: object) -> str:
-    """`text % values`. Every number in the text is taken for a width, and, with a `*`, every integer among the values."""
+    """`text % values`. Every number in the text is taken for a width; with a `*`, so is every integer in a tuple."""
     widths = written_widths(text)
     if "*" in text:
         widths += sum(abs(value) for value in (values if isinstance(values, tuple) else ()) if isinstance(value, int))

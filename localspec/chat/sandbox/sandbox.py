@@ -9,14 +9,14 @@ from localspec.chat.sandbox.environment import MeteredEnvironment
 from localspec.chat.sandbox.errors import LimitError, explained
 from localspec.chat.sandbox.meter import Meter
 
-SOURCE_LIMIT = 256_000
-"""Characters of a template's source. The longest in use are a tenth of this; reading it is not under the meter."""
+SOURCE_LIMIT = 100_000
+"""Characters of a template's source, far more than any in use has; reading it is not under the meter."""
 
 
 class Sandbox:
     """Renders the template `source`, giving each rendering `seconds` of processor time.
 
-    Every failure, here and in `render`, is a `TemplateError`; what the template itself raises is a `TemplateRefusal`.
+    Every failure, here and in `render`, is a TemplateError; what the template itself raises is a TemplateRefusalError.
     """
 
     def __init__(self, source: str, *, seconds: float = 2.0) -> None:

@@ -76,22 +76,25 @@ class DraftModel:
         tokens: list[int] = []
         drawn_from: list[Distribution] = []
         while True:
-            row = self.context.row(0)[: self._vocabulary_size]
-            position = len(self._stream) + len(tokens)
-            if self._drafting is Drafting.SAMPLED:
-                q = sampler.distribution(row)
+            token, q = self._pick(sampler, len(self._stream) + len(tokens), step)
+            tokens.append(token)
+            if q is not None:
                 drawn_from.append(q)
-                tokens.append(q.draw(noise_key(self._seed, Stream.DRAFT, position, step)))
-            else:
-                tokens.append(sampler.draw(row, noise_key(self._seed, Stream.TARGET, position)))
             if len(tokens) == limit:
                 break
-            sampler.accept(tokens[-1])
-            self.context.decode(tokens[-1:], rows=1)
+            sampler.accept(token)
+            self.context.decode((token,), rows=1)
         self._pending = tuple(tokens)
         survival = tuple(self._rate ** (i + 1) for i in range(len(tokens)))
-        q_rows = tuple(drawn_from) if self._drafting is Drafting.SAMPLED else None
-        return Draft(self.name, self._pending, survival, q_rows)
+        return Draft(self.name, self._pending, survival, tuple(drawn_from) if drawn_from else None)
+
+    def _pick(self, sampler: RowSampler, position: int, step: int) -> tuple[int, Distribution | None]:
+        """The drafted token of a position, and the distribution it was drawn from where the rejection rule needs it."""
+        row = self.context.row(0)[: self._vocabulary_size]
+        if self._drafting is Drafting.SAMPLED:
+            q = sampler.distribution(row)
+            return q.draw(noise_key(self._seed, Stream.DRAFT, position, step)), q
+        return sampler.draw(row, noise_key(self._seed, Stream.TARGET, position)), None
 
     def _catch_up(self) -> None:
         """Evaluate what the stream has and the cache has not, in one pass, so that the row of the last token is there."""

@@ -11,6 +11,9 @@ from localspec.engine.llama.library import LlamaError, lib
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)], align=True)
 
 
+_FEW = 512
+
+
 @dataclass(frozen=True, slots=True)
 class ChainSettings:
     """What the chain does, in llama.cpp's order: penalties, top-k, top-p, min-p, temperature."""
@@ -38,7 +41,7 @@ class Chain:
     def __init__(self, settings: ChainSettings, _handle: object = None) -> None:
         self.settings = settings
         self._handle = _handle or _build(settings)
-        self._buffer = np.empty(0, _CANDIDATE)
+        self._reserve(_FEW)
 
     def apply(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """What is left of the candidates, and their changed logits; both of shape (m,), m <= n, at least one.
@@ -48,22 +51,31 @@ class Chain:
         n = ids.size
         if n == 0 or logits.size != n:
             raise ValueError("the chain needs as many logits as ids, and at least one")
-        if self._buffer.size < n:
-            self._buffer = np.empty(n, _CANDIDATE)
-        candidates = self._buffer[:n]
-        candidates["id"] = ids
-        candidates["logit"] = logits
-        data = ctypes.cast(candidates.ctypes.data, ctypes.POINTER(lib.llama_token_data))
-        array = lib.llama_token_data_array(data, n, -1, False)
-        lib.llama_sampler_apply(self._live(), ctypes.byref(array))
-        if not 0 < array.size <= n:
-            raise LlamaError(f"the sampler chain left {array.size} of {n} candidates")
-        # Samplers may replace the buffer and shrink it.
-        kept = (ctypes.c_char * (array.size * _CANDIDATE.itemsize)).from_address(
-            ctypes.cast(array.data, ctypes.c_void_p).value or 0
-        )
-        left = np.frombuffer(kept, _CANDIDATE).copy()
-        return left["id"], left["logit"]
+        if n > self._ids.size:
+            self._reserve(n)
+        self._ids[:n] = ids
+        self._logits[:n] = logits
+        array = self._array
+        array.data, array.size, array.selected, array.sorted = self._data, n, -1, False
+        lib.llama_sampler_apply(self._live(), self._array_pointer)
+        left = array.size
+        if not 0 < left <= n:
+            raise LlamaError(f"the sampler chain left {left} of {n} candidates")
+        # Samplers may put another buffer in the place of ours.
+        address = ctypes.addressof(array.data.contents)
+        if address == self._address:
+            return self._ids[:left].copy(), self._logits[:left].copy()
+        other = np.frombuffer((ctypes.c_char * (left * _CANDIDATE.itemsize)).from_address(address), _CANDIDATE)
+        return other["id"].copy(), other["logit"].copy()
+
+    def _reserve(self, n: int) -> None:
+        """Room for n candidates, laid out once: this runs for every row, and what Python adds to a step counts."""
+        buffer = np.zeros(n, _CANDIDATE)
+        self._ids, self._logits = buffer["id"], buffer["logit"]
+        self._address = buffer.ctypes.data
+        self._data = ctypes.cast(self._address, ctypes.POINTER(lib.llama_token_data))
+        self._array = lib.llama_token_data_array(self._data, n, -1, False)
+        self._array_pointer = ctypes.byref(self._array)
 
     def accept(self, token: int) -> None:
         """Tell the penalties that a token has been emitted."""

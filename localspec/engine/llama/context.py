@@ -30,6 +30,11 @@ _libc = ctypes.CDLL(None) if os.name == "posix" else ctypes.CDLL("msvcrt")
 # without the interpreter: 0 while the first byte is 0, 1 once it is set.
 _abort_when_set = ctypes.cast(_libc.strlen, lib.ggml_abort_callback)
 
+# The same function as the binding's, but it returns the address itself: a pointer object per row costs more than the call.
+_get_logits = lib._lib["llama_get_logits_ith"]
+_get_logits.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+_get_logits.restype = ctypes.c_void_p
+
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
@@ -66,7 +71,8 @@ class Context:
         """Time spent inside evaluations so far, up to the moment the logits can be read."""
         self.passes = 0
         """Evaluations so far."""
-        self._rows: list[int] = []
+        self._first_row = self._row_count = 0
+        self._row_views: dict[int, NDArray[np.float32]] = {}
         self._stop = ctypes.create_string_buffer(2)
         self._check(model, settings)
         forget_errors()
@@ -94,7 +100,7 @@ class Context:
         would end the process.
         """
         self._check_decode(tokens, rows)
-        self._rows = []
+        self._row_count = 0
         started = time.perf_counter()
         done = 0
         try:
@@ -111,19 +117,24 @@ class Context:
 
     def row(self, index: int) -> NDArray[np.float32]:
         """Logits of row `index` (0 is the first of the rows asked for), shape (V,): a view, valid until the next decode."""
-        if not 0 <= index < len(self._rows):
-            raise ValueError(f"row {index} was not asked for; there are {len(self._rows)}")
-        pointer = lib.llama_get_logits_ith(self._live(), self._rows[index])
-        if not pointer:
+        if not 0 <= index < self._row_count:
+            raise ValueError(f"row {index} was not asked for; there are {self._row_count}")
+        address = _get_logits(self._live(), self._first_row + index)
+        if not address:
             raise LlamaError(f"llama.cpp has no logits for row {index}")
-        return np.ctypeslib.as_array(pointer, shape=(self.model.vocabulary.size,))
+        view = self._row_views.get(address)
+        if view is None:
+            # A row's place in the output buffer stays the same from pass to pass.
+            view = np.frombuffer((ctypes.c_float * self.model.vocabulary.size).from_address(address), np.float32)
+            self._row_views[address] = view
+        return view
 
     def truncate(self, length: int) -> int:
         """Roll back to the first `length` tokens. Returns how many are kept: fewer than asked for where the memory cannot
         go back to exactly there, and then the missing ones have to be decoded again."""
         if length < 0:
             raise ValueError("a context cannot be cut to a negative length")
-        self._rows = []
+        self._row_count = 0
         if length >= len(self.tokens):
             return len(self.tokens)
         kept = self.memory.cut(length)
@@ -221,7 +232,7 @@ class Context:
         if result == 0:
             self.tokens.extend(tokens)
             self.memory.evaluated(width)
-            self._rows = list(range(width - rows, width))
+            self._first_row, self._row_count = width - rows, rows
             return
         self._after_failure(tokens)
         if result == _ABORTED:

@@ -21,7 +21,7 @@ lib: Any = _bindings
 _logger = logging.getLogger(LOGGER_NAME)
 _logger.addHandler(logging.NullHandler())
 _logger.propagate = False
-_logger.setLevel(logging.DEBUG)
+_logger.setLevel(logging.INFO)
 
 # ggml_log_level: none, debug, info, warn, error, cont ("continue the previous line").
 _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}

@@ -1,0 +1,96 @@
+"""What the engine's thread tells the screen. Every event of an answer carries the number of its turn."""
+
+from dataclasses import dataclass
+
+from localspec.engine.step import Finish, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """The starter model is on its way."""
+
+    phase: str
+    """ "downloading" or "unpacking"."""
+    done: int
+    total: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """A model is being loaded."""
+
+    what: str
+    """ "target" or "draft"."""
+    share: float
+    """0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Questions can be answered from now on."""
+
+    target: str
+    draft: str | None
+    """The models' names."""
+    context_length: int
+    """Tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFailed:
+    """There is no model to talk to."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The prompt is being read."""
+
+    turn: int
+    done: int
+    total: int
+    """Tokens."""
+    at: float
+    """Seconds, of time.perf_counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """One target pass of the answer."""
+
+    turn: int
+    step: Step
+    at: float
+    """Seconds, of time.perf_counter."""
+    context_used: int
+    """Tokens of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer is complete, or was stopped."""
+
+    turn: int
+    finish: Finish | None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """The turn was stopped before its answer began, and is not in the conversation."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The answer could not be begun, or broke off."""
+
+    turn: int
+    sentence: str
+    begun: bool
+    """Whether a part of the answer is there: if not, the turn is not in the conversation either."""
+
+
+Event = Fetching | Loading | Loaded | LoadFailed | Reading | Stepped | Answered | TakenBack | Failed
