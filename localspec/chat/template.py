@@ -58,6 +58,7 @@ class Template:
             chatml = all(self._is_token(text) for text in ("<|im_start|>", "<|im_end|>"))
             source, self.stop_strings = (CHATML, ()) if chatml else (PLAIN, PLAIN_STOPS)
         self._sandbox = Sandbox(source, seconds=seconds)
+        self._sought = self._specials.sought_by(self._sandbox.constants)
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """The conversation as text."""
@@ -77,6 +78,7 @@ class Template:
             ),
             self._specials,
             guard,
+            self._sought,
         )
         return encode(text, own, self._specials, self._tokenizer)
 

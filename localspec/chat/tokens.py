@@ -70,7 +70,7 @@ class SpecialTexts:
         return [(start, end) for start, end in spans if text[start:end] in self._texts]
 
     def whole(self, guarded: str, guard: str) -> list[Span]:
-        """The special tokens of a guarded text that no message has a part in, found as llama.cpp does: longest first."""
+        """The special tokens of a guarded text that no message has a part in, by llama.cpp's rule: longest first."""
         whole = [span for span in self.found(guarded) if not guarded.startswith(guard, span[1])]
         kept: list[Span] = []
         taken: set[int] = set()
@@ -80,18 +80,25 @@ class SpecialTexts:
                 kept.append((start, end))
         return sorted(kept)
 
-    def guard_all(self, content: str, guard: str) -> str:
-        """`content` with a guard after every character, the white space around it excepted: templates trim it."""
-        content = self._guard_whole(content, guard)
-        body = content.strip()
-        start = content.find(body)
-        guarded = guard.join(body) + guard if body else ""
-        return content[:start] + guarded + content[start + len(body) :]
+    def guard_all(self, content: str, guard: str, sought: re.Pattern[str]) -> str:
+        """`content` with a guard after every character that is neither white space nor part of what is `sought` in it."""
+        pieces = sought.split(self._guard_whole(content, guard))
+        pieces[::2] = [re.sub(r"\S+", lambda word: guard.join(word[0]) + guard, piece) for piece in pieces[::2]]
+        return "".join(pieces)
+
+    def sought_by(self, constants: Iterable[str]) -> re.Pattern[str]:
+        """Matches, as its one group, the texts that a template may look for in messages; no part of a special text does.
+
+        `constants` are the texts that the template has in quotes.
+        """
+        safe = (text for text in constants if text.strip() and not any(text in special for special in self._texts))
+        longest_first = sorted(map(re.escape, safe), key=len, reverse=True)
+        return re.compile(f"({'|'.join(longest_first) or '(?!)'})")
 
     def guard_some(self, content: str, guard: str) -> str:
         """`content` with a guard in every special text, and at an end that could be one end of a special text.
 
-        For templates that look for something in a message, which they would not find between guards.
+        For templates that do with messages what does not work with guards everywhere.
         """
         body = content.strip()
         sizes = range(1, len(body[: self._longest]) + 1)
@@ -129,15 +136,20 @@ def guard_for(text: str) -> str:
 
 
 def own_specials(
-    text: str, render: Callable[[Callable[[str], str]], str], specials: SpecialTexts, guard: str
+    text: str,
+    render: Callable[[Callable[[str], str]], str],
+    specials: SpecialTexts,
+    guard: str,
+    sought: re.Pattern[str],
 ) -> tuple[str, list[Span]]:
     """The text to tokenize, and where the template's own special tokens are in it.
 
     `text` is the template rendered from the messages as they are; `render` renders it again with a function applied to
     every message. The text comes back changed only where the template has looked for a special token in a message.
+    What is beyond this: a template that cuts messages at fixed places and joins the cuts into a special token.
     """
     try:
-        guarded = render(partial(specials.guard_all, guard=guard))
+        guarded = render(partial(specials.guard_all, guard=guard, sought=sought))
     except TemplateError:
         guarded = ""
     if guarded.replace(guard, "") != text:

@@ -15,7 +15,7 @@ PromptProgress = Callable[[int, int], None]
 
 
 class LoadReport(Protocol):
-    """Where loading says how far it is, and asks whether to go on. Its methods fit the hub's and the engine's callbacks."""
+    """Where loading says how far it is, and asks whether to go on. Fits the hub's and the engine's callbacks."""
 
     def fetching(self, phase: str, done: int, total: int) -> None:
         """Bytes of a download: `phase` is "downloading" or "unpacking"."""
@@ -62,7 +62,7 @@ class Backend(Protocol):
 Load = Callable[[LoadReport], Backend]
 """Runs on the engine's thread. Raises UserError with the sentence to show."""
 Prepare = Callable[[Callable[[str, int, int], None], Callable[[], bool]], "EngineSettings"]
-"""Called with the progress and the cancelled callbacks of `fetch_starter`; decides what to load, fetching it if need be."""
+"""Called with the progress and the cancelled callbacks of `fetch_starter`; decides what to load."""
 
 
 class EngineBackend:

@@ -50,13 +50,13 @@ class Figures:
 
     @property
     def mean_speed(self) -> float | None:
-        """Tokens per second over the whole answer, without the reading of the prompt; None where nothing was measured."""
+        """Tokens per second over the whole answer, reading the prompt left out; None where not measured."""
         if self._begun is None:
             return None
         return _per_second(self.totals.tokens, self._marks[-1][0] - self._begun)
 
     def shares(self) -> list[tuple[str, float]]:
-        """For each drafter that drafted, how much of the answer was drafted by it and accepted (0 to 1), largest first."""
+        """For each drafter that drafted, the share of the answer (0 to 1) that it got accepted; largest first."""
         if not self.totals.tokens:
             return []
         drafters = self.totals.by_drafter.items()

@@ -10,5 +10,5 @@ _CONTROLS = _PICTURES | {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), _REP
 
 
 def literal(text: str) -> str:
-    """`text` with every control character as a visible one, every line end as a newline, and lone surrogates replaced."""
+    """`text` with control characters made visible, every line end a newline, and lone surrogates replaced."""
     return _SURROGATES.sub(_REPLACEMENT, _LINE_ENDS.sub("\n", text).translate(_CONTROLS))

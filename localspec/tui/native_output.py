@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -12,7 +12,7 @@ _STREAMS = {1: ("stdout", "__stdout__"), 2: ("stderr", "__stderr__")}
 
 @contextlib.contextmanager
 def native_output_to(log_file: Path) -> Iterator[None]:
-    """Inside, file descriptors 1 and 2 are `log_file` (appended to), while Python's own streams still reach the terminal.
+    """Inside, file descriptors 1 and 2 append to `log_file`, while Python's own streams still reach the terminal.
 
     Textual draws on `sys.__stderr__` and measures the terminal through `sys.__stdout__`, so both become streams on
     duplicates of the descriptors. Everything is put back at the end. A file that cannot be written is no reason not to
@@ -53,7 +53,7 @@ def _stream_on(descriptor: int, like: TextIO | None) -> TextIO:
     return os.fdopen(descriptor, "w", encoding=encoding, errors="backslashreplace", buffering=1, closefd=False)
 
 
-def _flush(streams: dict[str, TextIO | None]) -> None:
+def _flush(streams: Mapping[str, TextIO | None]) -> None:
     for stream in streams.values():
         if stream is not None:
             with contextlib.suppress(OSError, ValueError):

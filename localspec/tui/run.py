@@ -28,8 +28,8 @@ def run_chat(
 ) -> int:
     """Show the chat until the person leaves, and return the exit code: 0, or 1 after a bug (its traceback is printed).
 
-    `engine_settings` and `options` may be functions, called behind the screen on the engine's thread: the first with the
-    callbacks of `fetch_starter`, to find or fetch what to load, the second with the loaded engine. A UserError from
+    `engine_settings` and `options` may be functions, called behind the screen on the engine's thread: the first with
+    the callbacks of `fetch_starter`, to find or fetch what to load, the second with the loaded engine. A UserError from
     either is shown in the screen. What the app and native code log goes to `log_file`.
     """
     app = ChatApp(engine_loader(engine_settings, options, system))

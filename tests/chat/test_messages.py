@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,4 +72,4 @@ def test_every_shape_is_another_one_and_the_first_is_the_conversation_itself(
     found = list(shapes(messages))
     assert found[0] == messages
     assert len(found) == count
-    assert all(one != other for one, other in zip(found, found[1:], strict=False))
+    assert all(one != other for one, other in pairwise(found))

@@ -102,7 +102,7 @@ def test_a_text_too_large_is_never_made(source: str) -> None:
     "source",
     [
         "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
-        "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
+        "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
         "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}",
         "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = dict(a=ns.x, b=ns.x) %}{% endfor %}",
         "{% set ns = namespace(x=1) %}{% macro m() %}{% set ns.x = varargs %}{% endmacro %}"
@@ -304,7 +304,7 @@ def test_a_large_message_is_no_large_template() -> None:
             "12False722True8",
         ),
         (
-            "{% for m in messages | map(attribute='role') %}{{ loop.length }}{{ loop.nextitem is defined }}{% endfor %}",
+            "{% for r in messages | map(attribute='role') %}{{ loop.length }}{{ loop.nextitem is defined }}{% endfor %}",
             "1False",
         ),
         ("{{ 2.567 | round(1) }}{{ '3' | int + 1 }}{{ -3 | abs }}{{ [1, 2] | sum }}{{ [1, 2] | max }}", "2.64332"),

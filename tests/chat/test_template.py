@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import chat_templates
 import pytest
 
-import chat_templates
 import tiny
 from llama_vocabulary import LlamaVocabulary, write_sentencepiece
 from localspec.chat.messages import Message

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
+from jinja2 import nodes
+
 from localspec.chat.sandbox.environment import MeteredEnvironment
 from localspec.chat.sandbox.errors import LimitError, explained
 from localspec.chat.sandbox.meter import Meter
@@ -26,7 +28,11 @@ class Sandbox:
         try:
             if len(source) > SOURCE_LIMIT:
                 raise LimitError(f"has more than {SOURCE_LIMIT // 1000} thousand characters")
-            self._template = self._environment.from_string(source)
+            tree = self._environment.parse(source)
+            constants = (constant.value for constant in tree.find_all(nodes.Const))
+            self.constants = frozenset(value for value in constants if isinstance(value, str))
+            """The texts that the template has in quotes."""
+            self._template = self._environment.from_string(tree)
         except Exception as error:
             raise explained(error) from error
 

@@ -16,7 +16,6 @@ from localspec.tui.engine_worker import EngineWorker
 from localspec.tui.figures import Figures, in_words
 from localspec.tui.messages import (
     Answered,
-    Event,
     Failed,
     Fetching,
     Loaded,
@@ -32,7 +31,7 @@ from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.status import HELP_HINT, STOP_HINT, Status
 from localspec.tui.widgets.transcript import Transcript
 from localspec.tui.widgets.turn import Notice, Turn
-from localspec.tui.widgets.welcome import Welcome, progress_of
+from localspec.tui.widgets.welcome import progress_of
 
 _TICK_SECONDS = 0.06
 """Text arrives this often: Markdown keeps up with twenty updates a second, and an eye does not see more."""
@@ -47,7 +46,7 @@ _ENDINGS = {
 
 
 @dataclass
-class _Running:
+class _Asked:
     """The turn that is being answered, or waits for it."""
 
     number: int
@@ -86,17 +85,15 @@ class ChatScreen(Screen[None]):
         self._loaded: Loaded | None = None
         self._has_failed = False
         self._loading = "starting"
-        self._running: _Running | None = None
+        self._asked: _Asked | None = None
         self._last_figures = ""
         self._quit_until = 0.0
         self._transcript, self._prompt, self._status = Transcript(), Prompt(), Status()
-        self._welcome = Welcome()
         self._ticks: Timer
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
-        with self._transcript:
-            yield self._welcome
+        yield self._transcript
         yield self._prompt
         yield self._status
 
@@ -135,24 +132,24 @@ class ChatScreen(Screen[None]):
     def _why_not_now(self) -> str:
         if self._has_failed:
             return "There is no model to ask; ctrl+q quits."
-        if self._running and not self._loaded:
+        if self._asked and not self._loaded:
             return "One message is waiting for the model already; yours stays here."
-        return "The answer is still being written; your text stays here." if self._running else ""
+        return "The answer is still being written; your text stays here." if self._asked else ""
 
     async def _send(self, words: str) -> None:
         """The one way to an answer."""
         self._status.unsay()
         turn, answer = await self._transcript.begin(words)
-        self._running = _Running(self._worker.ask(words), turn, answer)
+        self._asked = _Asked(self._worker.ask(words), turn, answer)
         self._ticks.resume()
         self._show_status()
 
     async def action_stop(self) -> None:
         """Stop the answer; a message that waits for the model goes back into the prompt."""
-        if not self._running:
+        if not self._asked:
             return
         self._worker.stop()
-        self._running.stopping = True
+        self._asked.stopping = True
         if not self._loaded:
             await self._take_back()
         self._show_status()
@@ -164,7 +161,7 @@ class ChatScreen(Screen[None]):
             self.clear_selection()
             self._prompt.move_cursor(self._prompt.cursor_location)
             self._status.say("copied")
-        elif self._running:
+        elif self._asked:
             await self.action_stop()
         elif time.monotonic() < self._quit_until:
             self.app.exit()
@@ -174,10 +171,10 @@ class ChatScreen(Screen[None]):
 
     async def action_new_chat(self) -> None:
         """Forget the conversation."""
-        if self._running and not self._loaded:
+        if self._asked and not self._loaded:
             await self._take_back()
         self._worker.restart()
-        self._running = None
+        self._asked = None
         self._last_figures = ""
         await self._transcript.clear()
         if self._loaded:
@@ -216,75 +213,75 @@ class ChatScreen(Screen[None]):
             match event:
                 case Fetching() | Loading() | Loaded() | LoadFailed():
                     await self._on_load_event(event)
-                case _ if self._running is None or event.turn != self._running.number:
+                case _ if self._asked is None or event.turn != self._asked.number:
                     pass
                 case Reading(done=done, total=total, at=at):
-                    self._running.reading = (done, total) if done < total else None
-                    self._running.figures.begin(at)
+                    self._asked.reading = (done, total) if done < total else None
+                    self._asked.figures.begin(at)
                 case Stepped():
-                    self._on_step(self._running, event, text)
+                    self._on_step(self._asked, event, text)
                 case Answered() | TakenBack() | Failed():
-                    await self._on_end(self._running, event, text)
-        if self._running and text:
-            await self._running.answer.write("".join(text))
+                    await self._on_end(self._asked, event, text)
+        if self._asked and text:
+            await self._asked.answer.write("".join(text))
         self._show_status()
-        if not self._running and (self._loaded or self._has_failed):
+        if not self._asked and (self._loaded or self._has_failed):
             self._ticks.pause()
 
     async def _on_load_event(self, event: Fetching | Loading | Loaded | LoadFailed) -> None:
         match event:
             case Fetching() | Loading():
                 self._loading, share = progress_of(event)
-                self._welcome.show(self._loading, share)
+                self._transcript.welcome.show(self._loading, share)
             case Loaded(target, draft, context_length):
                 self._loaded = event
-                self._welcome.show_ready(target)
+                self._transcript.welcome.show_ready(target)
                 self._status.show_models(target, draft)
                 self._status.show_context(0, context_length)
             case LoadFailed(sentence):
                 self._has_failed = True
-                self._welcome.show_failure(sentence)
-                if self._running:
+                self._transcript.welcome.show_failure(sentence)
+                if self._asked:
                     await self._take_back()
 
-    def _on_step(self, running: _Running, event: Stepped, text: list[str]) -> None:
-        running.reading = None
-        running.figures.add(event.step, event.at)
+    def _on_step(self, asked: _Asked, event: Stepped, text: list[str]) -> None:
+        asked.reading = None
+        asked.figures.add(event.step, event.at)
         text.append(event.step.text)
         if self._loaded:
             self._status.show_context(event.context_used, self._loaded.context_length)
 
-    async def _on_end(self, running: _Running, event: Answered | TakenBack | Failed, text: list[str]) -> None:
+    async def _on_end(self, asked: _Asked, event: Answered | TakenBack | Failed, text: list[str]) -> None:
         if isinstance(event, TakenBack) or (isinstance(event, Failed) and not event.begun):
             await self._take_back()
             if isinstance(event, Failed):
                 await self._transcript.add(Notice(event.sentence, error=True))
             return
-        await running.answer.write("".join(text))
+        await asked.answer.write("".join(text))
         text.clear()
-        self._last_figures = "   ".join(in_words(running.figures, running=False))
-        self._running = None
+        self._last_figures = "   ".join(in_words(asked.figures, running=False))
+        self._asked = None
         if isinstance(event, Failed):
             await self._transcript.add(Notice(event.sentence, error=True))
         note = _ENDINGS[event.finish] if isinstance(event, Answered) and event.finish else ""
         # Not awaited: a long answer takes a while to be laid out, and keys come first.
-        self.run_worker(running.answer.finish(note), group="finish")
+        self.run_worker(asked.answer.finish(note), group="finish")
 
     async def _take_back(self) -> None:
         """The turn is not in the conversation: its words go back into the prompt."""
-        running, self._running = self._running, None
-        if running:
-            await running.turn.remove()
-            await running.answer.remove()
-            self._prompt.give_back(running.turn.words)
+        asked, self._asked = self._asked, None
+        if asked:
+            await asked.turn.remove()
+            await asked.answer.remove()
+            self._prompt.give_back(asked.turn.words)
 
     def _show_status(self) -> None:
         if self._has_failed:
             self._status.show_activity("no model", "ctrl+q quit")
         elif not self._loaded:
-            waiting = "your message waits: " if self._running else ""
-            self._status.show_activity(waiting + self._loading, STOP_HINT if self._running else HELP_HINT)
-        elif self._running:
-            self._status.show_activity(self._running.words, STOP_HINT)
+            waiting = "your message waits: " if self._asked else ""
+            self._status.show_activity(waiting + self._loading, STOP_HINT if self._asked else HELP_HINT)
+        elif self._asked:
+            self._status.show_activity(self._asked.words, STOP_HINT)
         else:
             self._status.show_activity(self._last_figures, HELP_HINT)

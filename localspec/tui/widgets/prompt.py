@@ -13,22 +13,22 @@ from localspec.tui.history import History
 from localspec.tui.literal import literal
 
 _BURST_SECONDS = 0.015
-"""Keys of a paste that the terminal does not mark follow each other faster than this; a person's do not."""
+"""Keys of a paste that the terminal does not mark follow each other faster than this, a person's do not: an enter
+followed by another key so soon is a line end of that paste."""
+_NEW_LINE_KEYS = ("shift+enter", "ctrl+j")
 
 
 class Prompt(TextArea):
     """Several lines; enter sends them. What was sent before comes back with up and down."""
 
     BINDINGS = [
-        Binding("enter", "send", "Send", id="prompt.send", priority=True, show=False),
-        Binding("shift+enter,ctrl+j", "new_line", "New line", id="prompt.new_line", priority=True, show=False),
         Binding("ctrl+d", "delete_or_quit", "Delete, or quit when empty", id="prompt.delete_or_quit", show=False),
         Binding("end", "line_end_or_follow", "End of the line, then of the chat", show=False),
     ]
 
     @dataclass
     class Sent(Message):
-        """Enter was pressed on some text. Whoever handles it clears the prompt with `accept`, or leaves the text there."""
+        """Enter was pressed on some text. Who handles it clears the prompt with `accept`, or leaves the text there."""
 
         text: str
 
@@ -51,15 +51,6 @@ class Prompt(TextArea):
     def give_back(self, text: str) -> None:
         """Put `text` before what stands in the prompt: it was not sent after all."""
         self._show(f"{text}\n{self.text}" if self.text.strip() else text)
-
-    def action_send(self) -> None:
-        """Send, unless more keys follow at once: then the enter was part of a paste."""
-        self._enter_was_text()
-        self._enter = self.set_timer(_BURST_SECONDS, self._send)
-
-    def action_new_line(self) -> None:
-        """Begin a new line."""
-        self._replace_selection("\n")
 
     def action_delete_or_quit(self) -> None:
         """Delete to the right; ask to quit when there is nothing."""
@@ -88,20 +79,29 @@ class Prompt(TextArea):
         else:
             self._recall(self._history.newer)
 
-    async def _on_key(self, event: events.Key) -> None:
-        self._enter_was_text()
-        await super()._on_key(event)
+    def on_key(self, event: events.Key) -> None:
+        """Enter and its kin. Handled here and not as bindings, which would overtake keys typed just before them."""
+        if self._enter is not None:
+            self._enter.stop()
+            self._enter = None
+            self._new_line()
+        if event.key == "enter":
+            self._enter = self.set_timer(_BURST_SECONDS, self._send)
+        elif event.key in _NEW_LINE_KEYS:
+            self._new_line()
+        else:
+            return
+        event.prevent_default()
+        event.stop()
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    def on_paste(self, event: events.Paste) -> None:
+        """A paste goes in as it is, however large."""
         event.prevent_default()
         event.stop()
         self._replace_selection(literal(event.text))
 
-    def _enter_was_text(self) -> None:
-        if self._enter is not None:
-            self._enter.stop()
-            self._enter = None
-            self.action_new_line()
+    def _new_line(self) -> None:
+        self._replace_selection("\n")
 
     def _send(self) -> None:
         self._enter = None

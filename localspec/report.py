@@ -1,0 +1,83 @@
+"""The figures of an answer as JSON values."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from localspec.engine.engine import Engine, Options
+from localspec.engine.step import NO_DRAFTER, Finish, Step, Totals
+
+_ENOUGH_PLAIN_STEPS = 8
+"""Fewer undrafted steps than this say little about plain decoding."""
+
+
+def step_report(step: Step) -> dict[str, Any]:
+    """One line of `run --jsonl`. Times in milliseconds."""
+    values = asdict(step)
+    values["tokens"] = list(step.tokens)
+    values["finish"] = _finish(step.finish)
+    del values["logprobs"]
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def answer_report(engine: Engine, totals: Totals, steps: Sequence[Step], options: Options) -> dict[str, Any]:
+    """The document of `run --json`. Times in seconds or milliseconds, as their names say; null where there is no figure."""
+    draft = engine.settings.draft
+    plain = plain_ms_per_token(steps)
+    ms = totals.ms_per_token
+    return {
+        "text": "".join(step.text for step in steps),
+        "finish_reason": _finish(totals.finish),
+        "context_full": totals.finish is Finish.CONTEXT,
+        "model": engine.settings.target.stem,
+        "draft": draft.stem if draft else None,
+        "prompt_tokens": engine.prompt_tokens,
+        "reused_tokens": engine.reused_tokens,
+        "tokens": totals.tokens,
+        "steps": totals.steps,
+        "tokens_per_step": _rounded(totals.tokens_per_step),
+        "drafted": totals.drafted,
+        "accepted": totals.accepted,
+        "acceptance_rate": _rounded(totals.acceptance_rate),
+        "by_drafter": {name: asdict(sums) for name, sums in totals.by_drafter.items()},
+        "seconds": {
+            "load": _rounded(engine.load_seconds),
+            "prompt": _rounded(engine.prompt_seconds),
+            "decode": _rounded(totals.decode_seconds),
+            "draft": _rounded(totals.draft_seconds),
+            "verify": _rounded(totals.verify_seconds),
+            "sample": _rounded(totals.sample_seconds),
+            "policy": _rounded(totals.policy_seconds),
+        },
+        "host_ms_per_step": _rounded(totals.host_ms_per_step),
+        "plain_ms_per_token": _rounded(plain),
+        "ms_per_token": _rounded(ms),
+        "speedup": _rounded(plain / ms) if plain and ms else None,
+        "seed": engine.seed,
+        "verification": options.resolved_verification,
+        "speculation_off_reason": _off_reason(totals, options),
+    }
+
+
+def plain_ms_per_token(steps: Sequence[Step]) -> float | None:
+    """Milliseconds of a token by plain decoding, measured on this answer's own undrafted steps; None without enough."""
+    plain = [s.verify_ms + s.host_ms for s in steps if s.drafter == NO_DRAFTER and s.width == 1]
+    return statistics.median(plain) if len(plain) >= _ENOUGH_PLAIN_STEPS else None
+
+
+def _off_reason(totals: Totals, options: Options) -> str | None:
+    if totals.drafted:
+        return None
+    if options.drafter == NO_DRAFTER:
+        return "turned off with --drafter none"
+    return "nothing in the text so far was worth copying" if totals.steps else "nothing was generated"
+
+
+def _finish(finish: Finish | None) -> str | None:
+    """A full context is the end of a length too."""
+    return Finish.LENGTH.value if finish is Finish.CONTEXT else finish.value if finish else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
