@@ -151,9 +151,7 @@ def check_equality(make: Callable[[], TableSampler] = _cool, seeds: int = 40, le
         request = Request(seed, max_tokens=length)
         plain = emitted(answer(TableModel(LOGITS), make(), request=request))
         drafters = [Adversary("guess", seed), Adversary("oracle", seed + 1, oracle(LOGITS, seed, make))]
-        steps = answer(
-            TableModel(LOGITS), make(), drafters=drafters, policy=Switching(drafters, seed), request=request
-        )
+        steps = answer(TableModel(LOGITS), make(), drafters=drafters, policy=Switching(drafters, seed), request=request)
         demand(emitted(steps) == plain, f"seed {seed} says something else with speculation on")
 
 

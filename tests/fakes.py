@@ -17,7 +17,9 @@ END = 11
 """The token that ends an answer."""
 
 
-def tables(seed: int, vocabulary: int = VOCABULARY, sharpness: float = 1.5, end_bias: float = -1.0) -> NDArray[np.float64]:
+def tables(
+    seed: int, vocabulary: int = VOCABULARY, sharpness: float = 1.5, end_bias: float = -1.0
+) -> NDArray[np.float64]:
     """Logits of the next token given the last two, shape (V, V, V)."""
     logits = np.random.default_rng(seed).normal(0.0, sharpness, (vocabulary,) * 3)
     logits[:, :, -1] += end_bias

@@ -81,13 +81,13 @@ class SpecialTexts:
         return sorted(kept)
 
     def guard_all(self, content: str, guard: str, sought: re.Pattern[str]) -> str:
-        """`content` with a guard after every character that is neither white space nor part of what is `sought` in it."""
+        """`content` with a guard after every character, white space and what is `sought` in it excepted."""
         pieces = sought.split(self._guard_whole(content, guard))
         pieces[::2] = [re.sub(r"\S+", lambda word: guard.join(word[0]) + guard, piece) for piece in pieces[::2]]
         return "".join(pieces)
 
     def sought_by(self, constants: Iterable[str]) -> re.Pattern[str]:
-        """Matches, as its one group, the texts that a template may look for in messages; no part of a special text does.
+        """Matches, as its one group, what a template may look for in messages, but no part of a special text.
 
         `constants` are the texts that the template has in quotes.
         """

@@ -24,7 +24,9 @@ def common_vocabulary(target: TokenTexts, draft: TokenTexts) -> int:
     Raises ModelError with the first differing id and both strings.
     """
     if target.kind != draft.kind:
-        raise ModelError("The draft model splits text in another way than the target; choose a draft of the same family.")
+        raise ModelError(
+            "The draft model splits text in another way than the target; choose a draft of the same family."
+        )
     common = min(target.size, draft.size)
     for token in range(common):
         ours, theirs = target.token_text(token), draft.token_text(token)

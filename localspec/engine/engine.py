@@ -67,7 +67,9 @@ class Options:
         if self.verification not in VERIFICATIONS:
             raise UserError(f"'{self.verification}' is not a verification; choose one of {', '.join(VERIFICATIONS)}.")
         if not 1 <= self.draft_max <= LONGEST_DRAFT:
-            raise UserError(f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}.")
+            raise UserError(
+                f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}."
+            )
         if self.max_tokens is not None and self.max_tokens < 1:
             raise UserError(f"An answer of {self.max_tokens} tokens makes no sense; ask for at least 1.")
         if self.seed is not None and not 0 <= self.seed < 2**32:

@@ -194,4 +194,4 @@ class _Stopwatch:
         }
 
     def _drafting(self) -> float:
-        return sum(context.busy_seconds for context in self._contexts)
+        return float(sum(context.busy_seconds for context in self._contexts))

@@ -22,6 +22,7 @@ class Policy:
         if choice in ("draft", "lookup") and choice not in drafters:
             raise ValueError(f"there is no {choice} drafter")
         self._draft_max = draft_max
+        order: tuple[str, ...]
         if choice == "auto":
             order = ("lookup", "draft") if documents else ("draft", "lookup")
         else:

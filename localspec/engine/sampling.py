@@ -52,7 +52,9 @@ class Sampling:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if not math.isfinite(value) or not low <= value <= high:
-                raise UserError(f"{name.replace('_', ' ')} {value} makes no sense; give a number from {low:g} to {high:g}.")
+                raise UserError(
+                    f"{name.replace('_', ' ')} {value} makes no sense; give a number from {low:g} to {high:g}."
+                )
 
     @property
     def greedy(self) -> bool:

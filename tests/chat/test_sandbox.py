@@ -304,8 +304,8 @@ def test_a_large_message_is_no_large_template() -> None:
             "12False722True8",
         ),
         (
-            "{% for r in messages | map(attribute='role') %}{{ loop.length }}{{ loop.nextitem is defined }}{% endfor %}",
-            "1False",
+            "{% for r in messages | map(attribute='role') %}{{ loop.length }}{{ loop.nextitem }}{% endfor %}",
+            "1",
         ),
         ("{{ 2.567 | round(1) }}{{ '3' | int + 1 }}{{ -3 | abs }}{{ [1, 2] | sum }}{{ [1, 2] | max }}", "2.64332"),
         ("{{ ' a,b '.strip().split(',')[-1] }}{{ 'a-b'.replace('-', '+', 1) }}{{ ', '.join(['x', 'y']) }}", "ba+bx, y"),

@@ -42,7 +42,7 @@ def _caught(check: Callable[[], None], plant: Plant) -> str:
 
 
 def _argmax_called_a_sample(patch: pytest.MonkeyPatch) -> None:
-    def pick(self: DraftModel, sampler, position: int, step: int):  # noqa: ANN001, ANN202
+    def pick(self: DraftModel, sampler, position: int, step: int):
         q = sampler.distribution(self.context.row(0))
         return q.mode(), q
 
@@ -97,7 +97,7 @@ def _rows_shifted_above_depth_two(patch: pytest.MonkeyPatch) -> None:
 def _bonus_token_lost(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         tokens, accepted, text, logprobs = honest(self, draft, number)
         if accepted and accepted == len(draft.tokens) and len(tokens) > accepted:
             tokens.pop()
@@ -109,7 +109,7 @@ def _bonus_token_lost(patch: pytest.MonkeyPatch) -> None:
 def _last_token_doubled(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         tokens, accepted, text, logprobs = honest(self, draft, number)
         return [*tokens, tokens[-1]] if accepted else tokens, accepted, text, logprobs
 
@@ -128,16 +128,16 @@ def _penalties_one_step_late(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
     class Late:
-        def __init__(self, sampler) -> None:  # noqa: ANN001
+        def __init__(self, sampler) -> None:
             self.sampler, self.held = sampler, list[int]()
 
         def accept(self, token: int) -> None:
             self.held.append(token)
 
-        def __getattr__(self, name: str):  # noqa: ANN204
+        def __getattr__(self, name: str):
             return getattr(self.sampler, name)
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         late = Late(self.sampler)
         self.sampler = late  # type: ignore[assignment]
         result = honest(self, draft, number)
@@ -152,7 +152,7 @@ def _penalties_one_step_late(patch: pytest.MonkeyPatch) -> None:
 def _on_after_the_end(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         codec, self.codec = self.codec, checks.TableCodec(end=None)
         result = honest(self, draft, number)
         self.codec = codec
@@ -171,7 +171,7 @@ def _on_after_a_stop_string(patch: pytest.MonkeyPatch) -> None:
         self._finish = Finish.STOP if self.codec.is_end(token) else None
         return text
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         result = honest_verify(self, draft, number)
         if self.text.stopped:
             self._finish = Finish.STOP
@@ -185,13 +185,13 @@ def _refused_rows_use_random_numbers(patch: pytest.MonkeyPatch) -> None:
     used: dict[int, int] = {}
     honest = Loop._verify
 
-    def judge(self: Loop, row, draft: Draft, index: int, number: int):  # noqa: ANN001, ANN202
+    def judge(self: Loop, row, draft: Draft, index: int, number: int):
         count = used.get(id(self), 0)
         used[id(self)] = count + 1
         token = self.sampler.draw(row, noise_key(self.request.seed, Stream.TARGET, count))
         return token, index < len(draft.tokens) and token == draft.tokens[index]
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         if number == 0:
             used[id(self)] = 0
         result = honest(self, draft, number)
@@ -224,7 +224,7 @@ def _index_kept_after_edit(patch: pytest.MonkeyPatch) -> None:
 def _accepted_tokens_are_certain(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
-    def verify(self: Loop, draft: Draft, number: int):  # noqa: ANN202
+    def verify(self: Loop, draft: Draft, number: int):
         tokens, accepted, text, logprobs = honest(self, draft, number)
         return tokens, accepted, text, [0.0] * min(accepted, len(logprobs)) + logprobs[accepted:]
 
@@ -262,7 +262,7 @@ def test_planted_in_the_loop(name: str, check: Callable[[], None], plant: Plant)
 def _no_top_k_for_the_target(patch: pytest.MonkeyPatch) -> None:
     honest = engine_module.Engine._sampler
 
-    def sampler(self, model, options):  # noqa: ANN001, ANN202
+    def sampler(self, model, options):
         if model is self.target:
             from dataclasses import replace
 
@@ -360,7 +360,9 @@ def test_vocabulary_of_the_same_size(tiny_llama: Path, tmp_path: Path) -> None:
         try:
             tiny_checks.load(tiny_llama, other).close()
         except UserError as error:
-            checks.demand("token 65" in str(error) and "'A'" in str(error), f"the first differing token is missing: {error}")
+            checks.demand(
+                "token 65" in str(error) and "'A'" in str(error), f"the first differing token is missing: {error}"
+            )
         else:
             raise CheckFailed("a draft with another vocabulary was loaded")
 

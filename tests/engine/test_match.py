@@ -17,7 +17,7 @@ SAMPLINGS = {
 }
 
 
-def _oracle(seed: int, sampling: dict[str, float]):  # noqa: ANN202
+def _oracle(seed: int, sampling: dict[str, float]):
     """Knows exactly what the target will say next: drafts of it are right as far as they go."""
 
     def tell(stream: Sequence[int], length: int) -> list[int]:
@@ -72,7 +72,7 @@ def test_every_draft_length_gives_the_same_text(length: int) -> None:
         def __init__(self, drafter: Adversary) -> None:
             self.drafter = drafter
 
-        def choose(self, room: int, step: int):  # noqa: ANN202
+        def choose(self, room: int, step: int):
             from localspec.engine.drafters.base import Draft
 
             if room <= 0:

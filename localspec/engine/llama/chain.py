@@ -43,7 +43,9 @@ class Chain:
         self._handle = _handle or _build(settings)
         self._reserve(_FEW)
 
-    def apply(self, ids: NDArray[np.int32], logits: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def apply(
+        self, ids: NDArray[np.int32], logits: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """What is left of the candidates, and their changed logits; both of shape (m,), m <= n, at least one.
 
         `ids`, `logits`: shape (n,), n >= 1.

@@ -125,7 +125,7 @@ class Context:
         view = self._row_views.get(address)
         if view is None:
             # A row's place in the output buffer stays the same from pass to pass.
-            view = np.frombuffer((ctypes.c_float * self.model.vocabulary.size).from_address(address), np.float32)
+            view = np.ctypeslib.as_array((ctypes.c_float * self.model.vocabulary.size).from_address(address))
             self._row_views[address] = view
         return view
 
@@ -274,7 +274,9 @@ class Context:
         if not tokens:
             raise ValueError("there are no tokens to decode")
         if not 0 <= rows <= min(self.settings.rows, len(tokens)):
-            raise ValueError(f"{rows} rows of {len(tokens)} tokens cannot be had; the context gives {self.settings.rows}")
+            raise ValueError(
+                f"{rows} rows of {len(tokens)} tokens cannot be had; the context gives {self.settings.rows}"
+            )
         size = self.model.vocabulary.size
         if min(tokens) < 0 or max(tokens) >= size:
             raise ValueError(f"a token id is outside the vocabulary of {size}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localspec.engine.llama.library import lib  # noqa: F401  (loads the library and its log callback first)
+
 from llama_cpp._ggml import libggml as _ggml  # isort: skip
 
 _CPU = 0

@@ -28,7 +28,14 @@ _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERR
 _CONTINUED = 5
 
 _recent_errors: deque[str] = deque(maxlen=8)
-_line = {"level": logging.INFO, "text": ""}
+
+
+class _Line:
+    """The line being put together; llama.cpp prints some of them in pieces."""
+
+    level = logging.INFO
+    text = ""
+
 
 
 class LlamaError(RuntimeError):
@@ -37,15 +44,14 @@ class LlamaError(RuntimeError):
 
 def _on_log(level: int, text: bytes, _data: object) -> None:
     if level != _CONTINUED:
-        _line["level"] = _LEVELS.get(level, logging.INFO)
-    _line["text"] = str(_line["text"]) + text.decode("utf-8", "replace")
-    if not str(_line["text"]).endswith("\n"):
+        _Line.level = _LEVELS.get(level, logging.INFO)
+    _Line.text += text.decode("utf-8", "replace")
+    if not _Line.text.endswith("\n"):
         return
-    message = str(_line["text"]).rstrip()
-    _line["text"] = ""
-    if int(_line["level"]) >= logging.ERROR:
+    message, _Line.text = _Line.text.rstrip(), ""
+    if _Line.level >= logging.ERROR:
         _recent_errors.append(message)
-    _logger.log(int(_line["level"]), "%s", message)
+    _logger.log(_Line.level, "%s", message)
 
 
 # The library keeps only the address, so the callback object must live as long as the process.

@@ -2,7 +2,7 @@
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -10,7 +10,7 @@ from textual.widgets import Static
 _KEYS = (
     ("enter", "send"),
     ("ctrl+j, shift+enter", "new line"),
-    ("up, down", "what you sent before, from the first and last line"),
+    ("up, down", "on the first or last line: what you sent before"),
     ("esc", "stop the answer; what is written stays"),
     ("ctrl+c", "copy what is selected, else stop, else quit when pressed twice"),
     ("pageup, pagedown", "scroll; end goes back to the newest words"),
@@ -31,7 +31,7 @@ _FIGURES = (
     ("plain", "nobody guessed: the model wrote every token by itself"),
     ("context", "tokens of this chat, and how many the model can look back on"),
 )
-_SECTIONS = (("Keys", _KEYS), ("Commands", _COMMANDS), ("Figures", _FIGURES))
+_SECTIONS = (("Keys", _KEYS), ("Figures", _FIGURES), ("Commands", _COMMANDS))
 
 
 class HelpScreen(ModalScreen[None]):
@@ -47,7 +47,7 @@ class HelpScreen(ModalScreen[None]):
         """A box over the chat."""
         with VerticalScroll(id="help") as box:
             box.border_title = "Help"
-            box.border_subtitle = "esc closes"
+            box.border_subtitle = "up and down scroll, esc closes"
             for title, rows in _SECTIONS:
                 yield Static(title, classes="section")
                 yield from (_row(left, right) for left, right in rows)
@@ -57,5 +57,5 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help").scroll_relative(y=lines, animate=False)
 
 
-def _row(left: str, right: str) -> Static:
-    return Static(Content.assemble((f"{left:<20}", "bold"), right), classes="row")
+def _row(left: str, right: str) -> Horizontal:
+    return Horizontal(Static(Content(left), classes="word"), Static(Content(right)), classes="row")

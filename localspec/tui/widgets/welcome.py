@@ -21,7 +21,7 @@ class Welcome(Vertical):
         yield Static("localspec", markup=False, id="name")
         yield Static("Open models on your own machine: faster, and word for word the same.", markup=False, id="claim")
         yield Static("", id="state")
-        yield ProgressBar(total=1.0, show_eta=False, id="progress")
+        yield ProgressBar(total=1.0, show_eta=False, show_percentage=False, id="progress")
         yield Static("", id="hint")
 
     def on_mount(self) -> None:

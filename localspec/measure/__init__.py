@@ -1,0 +1,1 @@
+"""How fast, and why: wall-clock comparisons, simulated devices, recorded answers."""
