@@ -1,45 +1,149 @@
-"""The options that every command which runs a model has, the same names everywhere."""
+"""The options that every command which runs a model has, the same names everywhere, and how help shows them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Values are checked by the settings, which check config.toml and the environment in the same way.
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+MODEL, ANSWER, DRAFTING, OTHER = "Model", "Answer", "Drafting", "Other"
+SAMPLING = "Sampling  [unless the model recommends something else]"
+_SECTIONS = (MODEL, ANSWER, SAMPLING, DRAFTING, OTHER)
+"""The headings of a command's help."""
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """One option. Its value is checked by the settings, as config.toml and the environment are."""
+
+    section: str
+    names: tuple[str, ...]
+    metavar: str
+    help: str
+    choices: tuple[str, ...] = ()
+    """What a shell may complete."""
+    is_model: bool = False
+
+    @property
+    def setting(self) -> str:
+        """The name of the setting."""
+        return self.names[-1][2:].replace("-", "_")
+
+
 _OPTIONS = (
-    (("-m", "--model"), "REF", "The target: a .gguf file or the name of an installed model."),
-    (("-d", "--draft"), "REF|none", "The draft model."),
-    (("--drafter",), "auto|draft|lookup|none", "Who drafts.  [auto]"),
-    (("--draft-max",), "N", "Longest draft."),
-    (("--ctx",), "N", "Context length in tokens."),
-    (("--gpu-layers",), "N|all", "Layers on the GPU.  [all]"),
-    (("--threads",), "N", "Threads.  [physical performance cores]"),
-    (("--kv-type",), "f16|q8_0", "Type of the target's KV cache.  [f16]"),
-    (("--temp",), "T", "Temperature; 0 takes the most probable token."),
-    (("--top-k",), "N", "Sample from the N most probable tokens; 0 from all."),
-    (("--top-p",), "P", "Sample from the most probable tokens up to probability P."),
-    (("--min-p",), "P", "Drop tokens less probable than P times the most probable one."),
-    (("--repeat-penalty",), "X", "Make recent tokens less probable; 1 is off."),
-    (("--frequency-penalty",), "X", "The same, by how often they occurred; 0 is off."),
-    (("--presence-penalty",), "X", "The same, if they occurred at all; 0 is off."),
-    (("--seed",), "N", "Same seed, same answer, whoever drafts."),
-    (("--max-tokens",), "N", "Longest answer."),
-    (("--verification",), "auto|match|rejection", "How drafts are judged; all are exact.  [auto]"),
-    (("-s", "--system"), "TEXT", "System prompt."),
+    _Shared(MODEL, ("-m", "--model"), "REF", "A .gguf file, or the name of an installed model.", is_model=True),
+    _Shared(MODEL, ("-d", "--draft"), "REF|none", "A small model of the same family that drafts.", ("none",), True),
+    _Shared(MODEL, ("--ctx",), "N", "Tokens of a conversation.  [the model's, up to 8192]"),
+    _Shared(MODEL, ("--gpu-layers",), "N|all", "Layers on the GPU.  [all]", ("all",)),
+    _Shared(MODEL, ("--threads",), "N", "CPU threads.  [one per fast core]"),
+    _Shared(MODEL, ("--kv-type",), "TYPE", "KV cache in f16, or in q8_0: half the size.  [f16]", ("f16", "q8_0")),
+    _Shared(
+        DRAFTING,
+        ("--drafter",),
+        "WHO",
+        "auto, draft (model), lookup (text) or none.  [auto]",
+        ("auto", "draft", "lookup", "none"),
+    ),
+    _Shared(DRAFTING, ("--draft-max",), "N", "Longest draft, 1 to 32 tokens.  [8]"),
+    _Shared(
+        DRAFTING,
+        ("--verification",),
+        "RULE",
+        "auto, match or rejection; all are exact.  [auto]",
+        ("auto", "match", "rejection"),
+    ),
+    _Shared(SAMPLING, ("--temp",), "T", "Temperature; 0 takes the likeliest token.  [0.7]"),
+    _Shared(SAMPLING, ("--top-k",), "N", "Only the N likeliest tokens; 0 for all.  [40]"),
+    _Shared(SAMPLING, ("--top-p",), "P", "Only the likeliest, up to probability P.  [0.95]"),
+    _Shared(SAMPLING, ("--min-p",), "P", "None below P times the likeliest one.  [0]"),
+    _Shared(SAMPLING, ("--repeat-penalty",), "X", "Make recent tokens less likely; 1 is off.  [1]"),
+    _Shared(SAMPLING, ("--frequency-penalty",), "X", "The same, by how often they came; 0 is off.  [0]"),
+    _Shared(SAMPLING, ("--presence-penalty",), "X", "The same, if they came at all; 0 is off.  [0]"),
+    _Shared(SAMPLING, ("--seed",), "N", "Same seed, same answer, whoever drafts.  [random]"),
+    _Shared(ANSWER, ("-s", "--system"), "TEXT", "System prompt: how the model should answer."),
+    _Shared(ANSWER, ("--max-tokens",), "N", "Longest answer, in tokens.  [until the model ends]"),
 )
-_NAMES = tuple(names[-1][2:].replace("-", "_") for names, _metavar, _help in _OPTIONS)
+
+
+class _SharedOption(click.Option):
+    """An option that help shows under the heading `section`."""
+
+    def __init__(self, *names: Any, section: str, **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.section = section
+
+
+class ModelCommand(click.Command):
+    """A command that runs a model: help shows its options under headings, one line each."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line. Where an error does not know which command it is about, it is told."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, all in the same two columns."""
+        shown = [
+            (_section(parameter), record)
+            for parameter in self.get_params(ctx)
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
+        ]
+        width = max(len(names) for _section, (names, _text) in shown)
+        shown.sort(key=lambda item: _SECTIONS.index(item[0]))
+        for section, items in groupby(shown, key=lambda item: item[0]):
+            with formatter.section(section):
+                formatter.write_dl([(names.ljust(width), text) for _section, (names, text) in items])
 
 
 def model_options(command: Command) -> Command:
     """Add the shared options, and --debug, to a command."""
-    decorated = click.option("--debug", is_flag=True, help="Show the traceback of an error.")(command)
-    for names, metavar, text in reversed(_OPTIONS):
-        decorated = click.option(*names, metavar=metavar, help=text)(decorated)
+    decorated = click.option(
+        "--debug", cls=_SharedOption, section=OTHER, is_flag=True, help="Show the traceback of an error."
+    )(command)
+    for option in reversed(_OPTIONS):
+        decorated = click.option(
+            *option.names,
+            cls=_SharedOption,
+            section=option.section,
+            metavar=option.metavar,
+            help=option.help,
+            shell_complete=_completion(option),
+        )(decorated)
     return decorated
 
 
 def setting_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were really given, by the name of their setting."""
-    return {name: given[name] for name in _NAMES if given.get(name) is not None}
+    names = (option.setting for option in _OPTIONS)
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+def _section(parameter: click.Parameter) -> str:
+    if isinstance(parameter, _SharedOption):
+        return parameter.section
+    return OTHER if "--help" in parameter.opts else ANSWER
+
+
+def _completion(option: _Shared) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        # Bash looks for files only where no name fits.
+        files = [CompletionItem(incomplete, type="file")] if option.is_model else []
+        words = [*option.choices, *(_installed_names() if option.is_model else ())]
+        return files + [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+def _installed_names() -> Iterator[str]:
+    from localspec.hub.resolve import installed
+    from localspec.settings import find_folders
+
+    return (model.name for model in installed(find_folders().models))

@@ -1,13 +1,16 @@
 """From settings to a loaded engine and the options of an answer."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from localspec.engine.engine import DEFAULT_DRAFT_MAX, Engine, EngineSettings, Options
+from localspec.engine.engine import Engine, EngineSettings, Options
+from localspec.engine.errors import UserError
 from localspec.engine.llama.model import ALL_LAYERS
 from localspec.engine.sampling import Sampling
 from localspec.hub.resolve import default_model, resolve
 from localspec.hub.starter import fetch_starter
-from localspec.settings import Folders, Settings
+from localspec.settings import Folders, Settings, make_private
 
 _SAMPLING = {
     "temp": "temperature",
@@ -29,35 +32,58 @@ def engine_settings(
 ) -> EngineSettings:
     """What to load. With no model named and none installed, the starter model is fetched first; `progress` and `cancelled`
     are those of `fetch_starter`. Raises UserError."""
+    draft = resolve(settings.draft, folders.models) if settings.draft and settings.draft != "none" else None
+    if settings.drafter == "draft" and draft is None:
+        # Said before gigabytes are loaded in vain.
+        raise UserError("There is no draft model to draft with; name one with --draft, or choose --drafter lookup.")
     if settings.model:
         target = resolve(settings.model, folders.models)
     else:
         target = default_model(folders.models) or fetch_starter(folders.models, progress, cancelled)
-    wants_draft = settings.draft is not None and settings.draft != "none"
     return EngineSettings(
         target=target,
-        draft=resolve(settings.draft or "", folders.models) if wants_draft else None,
+        draft=draft,
         context_length=settings.ctx,
         gpu_layers=ALL_LAYERS if settings.gpu_layers == "all" else int(settings.gpu_layers),
         threads=settings.threads,
         kv_type=settings.kv_type,
+        measure_costs=settings.drafter == "auto",
+        cost_file=_cost_file(folders),
     )
+
+
+def _cost_file(folders: Folders) -> Path | None:
+    try:
+        return make_private(folders.cache) / "costs.json"
+    except UserError:
+        # Costs can be measured at every start.
+        return None
 
 
 def options(settings: Settings, engine: Engine) -> Options:
     """How to answer: a given setting, else the model's own recommendation, else the default."""
-    recommended = engine.target.recommended_sampling()
-    chosen = {}
-    for name, ours in _SAMPLING.items():
-        value = getattr(settings, name)
-        value = recommended.get(name) if value is None else value
-        if value is not None:
-            chosen[ours] = int(value) if name == "top_k" else float(value)
+    given = {ours: value for name, ours in _SAMPLING.items() if (value := getattr(settings, name)) is not None}
     return Options(
-        sampling=Sampling(**chosen),  # type: ignore[arg-type]
+        sampling=Sampling(**{**_recommended(engine.target.recommended_sampling()), **given}),
         drafter=settings.drafter,
-        draft_max=settings.draft_max or DEFAULT_DRAFT_MAX,
+        draft_max=settings.draft_max,
         verification=settings.verification,
         seed=settings.seed,
         max_tokens=settings.max_tokens,
     )
+
+
+def _recommended(found: Mapping[str, float]) -> dict[str, float]:
+    """What a model file recommends, by our names. Nonsense in it is nobody's fault who can mend it, and is left out."""
+    sensible = {}
+    for name, value in found.items():
+        ours = _SAMPLING[name]
+        if not math.isfinite(value):
+            continue
+        value = int(value) if ours == "top_k" else value
+        try:
+            Sampling(**{ours: value})  # type: ignore[arg-type]
+        except UserError:
+            continue
+        sensible[ours] = value
+    return sensible

@@ -10,6 +10,8 @@ from localspec.engine.step import NO_DRAFTER, Finish, Step, Totals
 
 _ENOUGH_PLAIN_STEPS = 8
 """Fewer undrafted steps than this say little about plain decoding."""
+_DIGITS = 6
+"""Behind the point: to a microsecond where the unit is a second."""
 
 
 def step_report(step: Step) -> dict[str, Any]:
@@ -18,7 +20,7 @@ def step_report(step: Step) -> dict[str, Any]:
     values["tokens"] = list(step.tokens)
     values["finish"] = _finish(step.finish)
     del values["logprobs"]
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values.items()}
+    return {name: round(value, _DIGITS) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def answer_report(engine: Engine, totals: Totals, steps: Sequence[Step], options: Options) -> dict[str, Any]:
@@ -80,4 +82,4 @@ def _finish(finish: Finish | None) -> str | None:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+    return None if value is None else round(value, _DIGITS)

@@ -120,7 +120,7 @@ class _Number:
             except ValueError:
                 pass
             else:
-                if not math.isnan(value):
+                if whole or not math.isnan(value):
                     return value
         raise _InvalidError(f"is not a {'whole ' if whole else ''}number: {self._remedy()}")
 
@@ -268,6 +268,8 @@ def _toml_sentence(file: Path, text: str, message: str) -> str:
 
 
 def _unknown_key(file: Path, key: str) -> str:
-    near = difflib.get_close_matches(key.lower().replace("-", "_"), _RULES, n=1)
+    name = key.lower().replace("-", "_")
+    begun = [setting for setting in _RULES if name.startswith(setting)]
+    near = difflib.get_close_matches(name, _RULES, n=1) or begun
     remedy = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_RULES)}."
     return f"{_shown(key)} in {file} is not a setting: {remedy}"

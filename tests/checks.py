@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fakes import VOCABULARY, Adversary, Switching, TableCodec, TableModel, TableSampler, answer, emitted, tables
+from fakes import (
+    VOCABULARY,
+    Adversary,
+    Switching,
+    TableCodec,
+    TableModel,
+    TableSampler,
+    Unlearning,
+    answer,
+    emitted,
+    tables,
+)
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
@@ -29,7 +40,7 @@ def demand(holds: bool, complaint: str) -> None:
         raise CheckFailed(complaint)
 
 
-class FixedLength:
+class FixedLength(Unlearning):
     """A policy of one drafter and one draft length."""
 
     def __init__(self, drafter: object, length: int) -> None:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft, Drafter
+from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
 from localspec.engine.noise import noise_key, uniform
-from localspec.engine.policy import Policy
 from localspec.engine.step import Step
 
 VOCABULARY = 12
@@ -141,7 +141,16 @@ class Adversary:
         return Draft(self.name, tuple(tokens), tuple(0.5**i for i in range(1, length + 1)))
 
 
-class Switching:
+class Unlearning:
+    """A chooser without a memory."""
+
+    decision = None
+
+    def learn(self, *what: object) -> None:
+        """Nothing."""
+
+
+class Switching(Unlearning):
     """A policy that picks a drafter and a length at random, plain decoding included."""
 
     def __init__(self, drafters: Sequence[Drafter], seed: int, draft_max: int = 16) -> None:
@@ -177,7 +186,7 @@ def answer(
     loop = Loop(
         target=target,
         sampler=sampler,
-        policy=policy or Policy("none", {}, 1),  # type: ignore[arg-type]
+        policy=policy or Fixed(),  # type: ignore[arg-type]
         drafters=drafters,
         codec=codec or TableCodec(),
         request=request,

@@ -25,6 +25,8 @@ class LlamaVocabulary:
         self._model = lib.llama_model_load_from_file(str(path).encode(), params)
         assert self._model, f"{path} does not load"
         self._vocab = lib.llama_model_get_vocab(self._model)
+        source = lib.llama_model_chat_template(self._model, None)
+        self.chat_template = source.decode() if source else None
         self.add_bos = bool(lib.llama_vocab_get_add_bos(self._vocab))
         self.bos = int(lib.llama_vocab_bos(self._vocab))
         ids = range(lib.llama_vocab_n_tokens(self._vocab))

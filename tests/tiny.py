@@ -133,9 +133,12 @@ def gemma3(
     return Recipe("gemma3", metadata, tensors).write(path, extra=extra)
 
 
-def lfm2(path: Path, *, seed: int = 0, context: int = 2048, extra: Mapping[str, Value] | None = None) -> Path:
-    """Hybrid: short convolution, attention, short convolution. Its state can be rolled back through `n_rs_seq`."""
-    width, heads, kv_heads = 64, 2, [0, 1, 0]
+def lfm2(
+    path: Path, *, seed: int = 0, context: int = 2048, repeats: int = 1, extra: Mapping[str, Value] | None = None
+) -> Path:
+    """Hybrid: short convolution, attention, short convolution, so many times. Its state can be rolled back through
+    `n_rs_seq`."""
+    width, heads, kv_heads = 64, 2, [0, 1, 0] * repeats
     head = width // heads
     source = _Source(seed, width)
     tensors = source.ends()

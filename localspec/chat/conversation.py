@@ -1,6 +1,6 @@
 """A conversation with a loaded engine: turns go in as text, steps come out, the answer is kept however it ends."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from localspec.chat.messages import Document, Message, attach_documents
@@ -41,7 +41,7 @@ class Conversation:
         options: Options,
         documents: Sequence[Document] = (),
         on_prompt: Callable[[int, int], None] | None = None,
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """Add a turn and stream the answer. What has been written when the iterator ends, is stopped or is dropped stays
         as the assistant's turn; a turn whose prompt cannot be read at all is taken back. Raises UserError.
 

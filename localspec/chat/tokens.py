@@ -80,20 +80,20 @@ class SpecialTexts:
                 kept.append((start, end))
         return sorted(kept)
 
-    def guard_all(self, content: str, guard: str, sought: re.Pattern[str]) -> str:
+    def guard_all(self, content: str, guard: str, sought: Sequence[str]) -> str:
         """`content` with a guard after every character, white space and what is `sought` in it excepted."""
-        pieces = sought.split(self._guard_whole(content, guard))
+        kept = "|".join(re.escape(text) for text in sought if text in content) or "(?!)"
+        pieces = re.split(f"({kept})", self._guard_whole(content, guard))
         pieces[::2] = [re.sub(r"\S+", lambda word: guard.join(word[0]) + guard, piece) for piece in pieces[::2]]
         return "".join(pieces)
 
-    def sought_by(self, constants: Iterable[str]) -> re.Pattern[str]:
-        """Matches, as its one group, what a template may look for in messages, but no part of a special text.
+    def sought_by(self, constants: Iterable[str]) -> list[str]:
+        """What a template may look for in messages, the longest first; no part of a special text is among it.
 
         `constants` are the texts that the template has in quotes.
         """
         safe = (text for text in constants if text.strip() and not any(text in special for special in self._texts))
-        longest_first = sorted(map(re.escape, safe), key=len, reverse=True)
-        return re.compile(f"({'|'.join(longest_first) or '(?!)'})")
+        return sorted(safe, key=len, reverse=True)
 
     def guard_some(self, content: str, guard: str) -> str:
         """`content` with a guard in every special text, and at an end that could be one end of a special text.
@@ -140,7 +140,7 @@ def own_specials(
     render: Callable[[Callable[[str], str]], str],
     specials: SpecialTexts,
     guard: str,
-    sought: re.Pattern[str],
+    sought: Sequence[str],
 ) -> tuple[str, list[Span]]:
     """The text to tokenize, and where the template's own special tokens are in it.
 
@@ -176,7 +176,8 @@ def encode(text: str, own: Sequence[Span], specials: SpecialTexts, tokenizer: To
     ids: list[int] = []
     done = 0
     for gap in sorted(plain):
-        start, end = ([0, *ends])[gap], ([*starts, len(text)])[gap]
+        start = ends[gap - 1] if gap > 0 else 0
+        end = starts[gap] if gap < len(own) else len(text)
         if done < start:
             ids += tokenizer.tokenize(text[done:start], special=True)
         left = text[slice(*own[gap - 1])] if gap > 0 else ""
@@ -207,7 +208,8 @@ def _plain(text: str, specials: SpecialTexts, tokenizer: Tokenizer) -> list[int]
     """
     ids = tokenizer.tokenize(text, special=False)
     found = specials.found(text)
-    forbidden = {token for start, end in found for token in tokenizer.tokenize(text[start:end], special=True)}
+    look_alikes = {text[start:end] for start, end in found}
+    forbidden = {token for look_alike in look_alikes for token in tokenizer.tokenize(look_alike, special=True)}
     if forbidden.isdisjoint(ids):
         return ids
     cuts = [0, *sorted({start + 1 for start, _ in found}), len(text)]

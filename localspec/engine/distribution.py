@@ -50,3 +50,14 @@ class Distribution:
         with np.errstate(divide="ignore"):
             race /= self.probs
         return int(self.ids[race.argmax()])
+
+
+def draw_from_logits(ids: NDArray[np.int32], logits: NDArray[np.floating], key: int) -> int:
+    """The token that `Distribution.from_logits(ids, logits).draw(key)` is, without the softmax: with Gumbel noise
+    -log(E_i) added, the largest logit wins exactly where the smallest E_i / p_i does. `ids`, `logits`: shape (n,)."""
+    if ids.size == 1:
+        return int(ids[0])
+    noise = np.log(uniforms(key, ids))
+    np.negative(noise, out=noise)
+    np.log(noise, out=noise)
+    return int(ids[(logits - noise).argmax()])

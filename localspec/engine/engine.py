@@ -1,30 +1,37 @@
 """The engine: one loaded pair, one token stream, what was read before is not read again."""
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from localspec.engine.chain import Chain
 from localspec.engine.compatibility import common_vocabulary
+from localspec.engine.cores import performance_cores
+from localspec.engine.costs import MEASURED_WIDTHS, CostCurve, Costs
 from localspec.engine.drafters.base import Drafter
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
 from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.errors import ContextFullError, Interrupted, UserError
+from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
-from localspec.engine.llama import Context, ContextSettings, Model
-from localspec.engine.policy import CHOICES, Policy
+from localspec.engine.llama import Context, ContextSettings, Model, devices, version
+from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
+from localspec.engine.policy import CHOICES, Chooser, Policy, Session
 from localspec.engine.sampling import Sampler, Sampling
 from localspec.engine.step import NO_DRAFTER, Finish, Step
 
 LONGEST_DRAFT = 32
-DEFAULT_DRAFT_MAX = 8
+DEFAULT_LENGTHS = {"auto": 16, "draft": 4, "lookup": 10, "none": 0}
+"""Longest draft by drafter, where none is asked for."""
 DEFAULT_CONTEXT = 8192
 VERIFICATIONS = ("auto", "match", "rejection")
 
 _DRAFT_BATCH = 256
+_CONTEXT_STEP = 256
+"""Tokens: contexts are a multiple of this long."""
 
 LoadProgress = Callable[[str, float], bool | None]
 """Called with what is loading ("target", "draft") and the share done, 0 to 1; returning False cancels."""
@@ -44,6 +51,10 @@ class EngineSettings:
     """Layers on the GPU, -1 for all."""
     threads: int | None = None
     kv_type: str = "f16"
+    measure_costs: bool = False
+    """Time passes of every width at load (a second or two) rather than learn what they cost while answering."""
+    cost_file: Path | None = None
+    """Where measured costs are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,8 @@ class Options:
 
     sampling: Sampling = field(default_factory=Sampling)
     drafter: str = "auto"
-    draft_max: int = DEFAULT_DRAFT_MAX
+    draft_max: int | None = None
+    """Longest draft in tokens; None: the drafter's own."""
     verification: str = "auto"
     seed: int | None = None
     max_tokens: int | None = None
@@ -66,7 +78,7 @@ class Options:
             raise UserError(f"'{self.drafter}' is not a drafter; choose one of {', '.join(CHOICES)}.")
         if self.verification not in VERIFICATIONS:
             raise UserError(f"'{self.verification}' is not a verification; choose one of {', '.join(VERIFICATIONS)}.")
-        if not 1 <= self.draft_max <= LONGEST_DRAFT:
+        if self.draft_max is not None and not 1 <= self.draft_max <= LONGEST_DRAFT:
             raise UserError(
                 f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}."
             )
@@ -74,6 +86,11 @@ class Options:
             raise UserError(f"An answer of {self.max_tokens} tokens makes no sense; ask for at least 1.")
         if self.seed is not None and not 0 <= self.seed < 2**32:
             raise UserError(f"Seed {self.seed} makes no sense; give a whole number from 0 to 4294967295.")
+
+    @property
+    def resolved_draft_max(self) -> int:
+        """The longest draft."""
+        return DEFAULT_LENGTHS[self.drafter] if self.draft_max is None else self.draft_max
 
     @property
     def resolved_verification(self) -> str:
@@ -99,7 +116,9 @@ class Engine:
             self.close()
             raise
         self._stream: list[int] = []
-        self._stop = threading.Event()
+        # A plain flag: an Event's lock could already be held by the code that a signal handler interrupts.
+        self._stopping = False
+        self._answers = 0
         self.load_seconds = time.perf_counter() - started
         self.prompt_seconds = 0.0
         """Reading the last prompt."""
@@ -115,15 +134,44 @@ class Engine:
         if settings.draft:
             self.draft = self._load(settings.draft, "draft", progress)
             common = common_vocabulary(self.target.vocabulary, self.draft.vocabulary)
-        self._context = self._context_of(self.target, length, 512, min(1 + LONGEST_DRAFT, length), settings.kv_type)
-        lookup = Lookup()
-        self._drafters: dict[str, Drafter] = {lookup.name: lookup}
+        # llama.cpp rounds up by itself; ours is known before the context is, and always holds a longest draft.
+        length = -(-length // _CONTEXT_STEP) * _CONTEXT_STEP
+        self._context = self._context_of(self.target, length, 512, 1 + LONGEST_DRAFT, settings.kv_type)
+        self._lookup = Lookup()
+        self._drafters: dict[str, Drafter] = {self._lookup.name: self._lookup}
         self._draft_model: DraftModel | None = None
+        self._draft_context: Context
         if self.draft:
             # The draft's cache stays at full precision: a quantized one costs acceptance.
-            context = self._context_of(self.draft, self._context.length, _DRAFT_BATCH, 1, "f16")
-            self._draft_model = DraftModel(context, common)
+            self._draft_context = self._context_of(self.draft, self._context.length, _DRAFT_BATCH, 1, "f16")
+            self._draft_model = DraftModel(self._draft_context, common)
             self._drafters[self._draft_model.name] = self._draft_model
+        costs = Costs(self._curve(self._context, MEASURED_WIDTHS, progress))
+        if self._draft_model:
+            costs.draft = self._curve(self._draft_context, DRAFT_WIDTHS, progress)
+        self._session = Session(Chain(costs, self._lookup, self._draft_model))
+
+    def _curve(self, context: Context, widths: Sequence[int], progress: LoadProgress | None) -> CostCurve:
+        """What passes of a context cost: known from before, or measured now, or guessed and corrected by use."""
+        settings, model = self.settings, context.model
+        devices_ = "+".join(device.name for device in devices())
+        threads = settings.threads or performance_cores()
+        key = "/".join(
+            (model.path.name, str(model.bytes), devices_, f"gpu{settings.gpu_layers}", f"threads{threads}",
+             context.settings.kv_type, version())
+        )  # fmt: skip
+        known = load_curve(settings.cost_file, key)
+        if known or not settings.measure_costs:
+            return known or CostCurve.guessed()
+        report = (lambda share: progress("costs", share)) if progress else None
+        ms_by_width = measure(context, widths, progress=report)
+        save_curve(settings.cost_file, key, ms_by_width)
+        return CostCurve.measured(ms_by_width)
+
+    @property
+    def costs(self) -> Costs:
+        """What passes cost on this machine, as known now."""
+        return self._session.chain.costs
 
     @property
     def context_length(self) -> int:
@@ -152,7 +200,7 @@ class Engine:
         loop = self._begin(prompt, options)
         started = time.perf_counter()
         try:
-            self._read_prompt(loop.policy.first, on_prompt)
+            self._read_prompt(options.drafter in ("auto", "draft"), on_prompt)
         except Interrupted:
             yield _interrupted()
             return
@@ -162,10 +210,10 @@ class Engine:
 
     def stop(self) -> None:
         """End the answer under way, from any thread or signal handler. What has been emitted stays."""
-        self._stop.set()
+        self._stopping = True
         self._context.interrupt()
         if self._draft_model:
-            self._draft_model.context.interrupt()  # type: ignore[attr-defined]
+            self._draft_context.interrupt()
 
     def close(self) -> None:
         """Free everything, contexts before their models. Safe to call twice."""
@@ -197,7 +245,8 @@ class Engine:
     def _begin(self, prompt: Sequence[int], options: Options) -> Loop:
         """Put everything at the beginning of an answer."""
         self._check(prompt, options)
-        self._stop.clear()
+        self._stopping = False
+        self._answers = answer = self._answers + 1
         for context in (item for item in self._opened if isinstance(item, Context)):
             context.resume()
         self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4))
@@ -207,17 +256,25 @@ class Engine:
         if self._draft_model and self.draft:
             sampled = options.resolved_verification == "rejection" and not options.sampling.greedy
             drafting = Drafting.SAMPLED if sampled else Drafting.COUPLED
-            self._draft_model.begin(self._sampler(self.draft, options), drafting, self.seed)
+            greedy = options.sampling.greedy
+            self._draft_model.begin(self._sampler(self.draft, options), drafting, self.seed, greedy)
         return Loop(
             target=self._context,
             sampler=sampler,
-            policy=Policy(options.drafter, self._drafters, options.draft_max, options.documents),
+            policy=self._chooser(options),
             drafters=tuple(self._drafters.values()),
             codec=self.target.vocabulary,
             request=Request(self.seed, options.max_tokens, options.stop, options.logprobs),
             stream=self._stream,
-            stopping=self._stop.is_set,
+            # An older answer that somebody still holds must not write on in the stream of this one.
+            stopping=lambda: self._stopping or self._answers != answer,
         )
+
+    def _chooser(self, options: Options) -> Chooser:
+        length = options.resolved_draft_max
+        if options.drafter == "auto":
+            return Policy(self._session, length)
+        return Fixed(self._drafters.get(options.drafter), length)
 
     def _check(self, prompt: Sequence[int], options: Options) -> None:
         if not prompt:
@@ -231,7 +288,8 @@ class Engine:
             raise UserError("No draft model is loaded; name one with --draft, or choose --drafter lookup.")
 
     def _sampler(self, model: Model, options: Options) -> Sampler:
-        return Sampler(options.sampling, model.vocabulary.size)
+        # The penalties of the draft model see the target's tokens, and the target may have more padding.
+        return Sampler(options.sampling, max(model.vocabulary.size, self.target.vocabulary.size))
 
     def _follow(self, prompt: Sequence[int]) -> None:
         """Let the drafters and the target's cache keep what the prompt shares with the stream so far."""
@@ -246,19 +304,20 @@ class Engine:
         self.reused_tokens = self._context.truncate(cached)
         self.prompt_tokens = len(prompt)
 
-    def _read_prompt(self, first_drafter: str, on_prompt: PromptProgress | None) -> None:
+    def _read_prompt(self, draft_too: bool, on_prompt: PromptProgress | None) -> None:
         """Evaluate all but the last token of the prompt, without any logits, a batch at a time."""
         end = len(self._stream) - 1
         total = len(self._stream)
         while len(self._context.tokens) < end:
-            if self._stop.is_set():
+            if self._stopping:
                 raise Interrupted
             done = len(self._context.tokens)
             if on_prompt:
                 on_prompt(done, total)
+            self._context.mark("prompt")
             self._context.decode(self._stream[done : min(end, done + self._context.batch_size)])
         self._context.mark("prompt")
-        if self._draft_model and first_drafter == self._draft_model.name:
+        if self._draft_model and draft_too:
             self._draft_model.read(end)
         if on_prompt:
             on_prompt(total, total)

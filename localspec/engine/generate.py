@@ -17,10 +17,14 @@ from localspec.engine.drafters.base import Draft, Drafter
 from localspec.engine.errors import Interrupted
 from localspec.engine.evaluator import Codec, Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key, uniform
-from localspec.engine.policy import Policy
+from localspec.engine.policy import Chooser
 from localspec.engine.sampling import log_probability
 from localspec.engine.step import NO_DRAFTER, Finish, Step
 from localspec.engine.text import TextStream
+
+_MOST_REPLAYED = 8
+"""A memory that cannot drop a refused draft goes back to before the pass, and what was accepted is evaluated again in the
+next one. Beyond this many tokens a step goes without a draft, so that its pass settles them for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Loop:
 
     target: Evaluator
     sampler: RowSampler
-    policy: Policy
+    policy: Chooser
     drafters: Sequence[Drafter]
     codec: Codec
     request: Request
@@ -74,10 +78,11 @@ class Loop:
 
     def _step(self, number: int) -> Step:
         clock = _Stopwatch(self.target, self.drafters)
-        draft = self.policy.choose(self._room(), number)
-        clock.lap("policy")
         base = len(self.stream)
         pending = self.stream[len(self.target.tokens) :]
+        settled = len(pending) <= _MOST_REPLAYED
+        draft = self.policy.choose(self._room(), number) if settled else Draft(NO_DRAFTER)
+        clock.lap("policy")
         if draft.tokens:
             self.target.mark("step")
         self.target.decode([*pending, *draft.tokens], rows=1 + len(draft.tokens))
@@ -94,16 +99,18 @@ class Loop:
         if self._finish:
             text += self.text.finish()
         clock.lap("policy")
+        width, times = len(pending) + len(draft.tokens), clock.milliseconds()
+        self.policy.learn(tokens, draft, width, times["verify_ms"], times["draft_ms"])
         return Step(
             tokens=tuple(tokens),
             text=text,
             drafter=draft.drafter if draft.tokens else NO_DRAFTER,
             drafted=len(draft.tokens),
             accepted=accepted,
-            width=len(pending) + len(draft.tokens),
+            width=width,
             finish=self._finish,
             logprobs=tuple(logprobs),
-            **clock.milliseconds(),
+            **times,
         )
 
     def _verify(self, draft: Draft, number: int) -> tuple[list[int], int, str, list[float]]:
@@ -128,8 +135,9 @@ class Loop:
     def _judge(self, row: NDArray[np.float32], draft: Draft, index: int, number: int) -> tuple[int, bool]:
         """The token of one row, and whether it is the drafted one. The row after the draft has none to agree with."""
         seed, position = self.request.seed, len(self.stream) + index
-        if draft.q is not None and index < len(draft.tokens):
-            p, q, drafted = self.sampler.distribution(row), draft.q[index], draft.tokens[index]
+        q = draft.q[index] if draft.q is not None and index < len(draft.tokens) else None
+        if q is not None:
+            p, drafted = self.sampler.distribution(row), draft.tokens[index]
             if accepts(p, q, drafted, uniform(noise_key(seed, Stream.ACCEPT, position, number))):
                 return drafted, True
             return residual(p, q).draw(noise_key(seed, Stream.RESIDUAL, position, number)), False

@@ -38,6 +38,8 @@ __all__ = [
 
 _VERSIONS = (2, 3)
 _MAX_PAIRS = 1 << 16
+_MAX_LAYERS = 512
+"""llama.cpp's own limit (LLAMA_MAX_LAYERS)."""
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 _OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or a PyTorch file",
@@ -259,6 +261,21 @@ def check_loadable(header: GgufHeader) -> None:
         raise ModelError(f"{name} is an embedding model, which cannot write text; give a chat model.")
     if header.arch("attention.causal", True) is False or header.architecture == "t5":
         raise ModelError(f"{name} does not write text one token after the other; give a chat model of another kind.")
+    _check_numbers(header)
+
+
+def _check_numbers(header: GgufHeader) -> None:
+    """Refuse the numbers on which llama.cpp ends the process, or with which no context can be opened."""
+    layers, context = header.arch("block_count", 1), header.arch("context_length", 1)
+    epsilon = header.arch("attention.layer_norm_rms_epsilon", 0.0)
+    wrong = {
+        f"number of layers is {layers}": not isinstance(layers, int) or not 1 <= layers <= _MAX_LAYERS,
+        f"context length is {context}": not isinstance(context, int) or not 1 <= context < 1 << 31,
+        f"normalization adds {epsilon}": isinstance(epsilon, float) and not epsilon >= 0.0,
+    }
+    for what, holds in wrong.items():
+        if holds:
+            raise ModelError(f"{header.path.name} is damaged: its {what}; download it again.")
 
 
 def parts(header: GgufHeader) -> tuple[Path, ...]:

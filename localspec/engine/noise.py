@@ -61,4 +61,8 @@ def uniforms(key: int, ids: NDArray[np.integer]) -> NDArray[np.float64]:
     x ^= x >> _U64_27
     x *= _U64_MIX_2
     x ^= x >> _U64_31
-    return ((x >> _U64_11).astype(np.float64) + 0.5) * 2.0**-53
+    x >>= _U64_11
+    u = x.astype(np.float64)
+    u += 0.5
+    u *= 2.0**-53
+    return u

@@ -1,45 +1,129 @@
-"""Which drafter, how many tokens."""
+"""Which drafter, how many tokens: the most expected tokens per second, plain decoding included.
 
-from collections.abc import Mapping
+A step that takes time T and is expected to emit N tokens is worth N - rate * T, where `rate` is what this answer has been
+reaching: a step is good if it beats spending its time the usual way (Dinkelbach's form of maximizing a ratio). Plain
+decoding, a copy by lookup and a draft by the draft model are weighed like that at every step. While the draft model is at
+work the same question decides before each of its tokens whether to go on (optimal stopping).
+"""
 
-from localspec.engine.drafters.base import Draft, Drafter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from localspec.engine.chain import Chain
+from localspec.engine.drafters.base import Draft
 from localspec.engine.step import NO_DRAFTER
 
 CHOICES = ("auto", "draft", "lookup", "none")
 
+_MARGIN = 0.02
+"""Speculation has to promise this share of a plain step more than plain decoding does."""
+_MEMORY = 0.998
+"""How much of the rate so far is kept per step: the rate is that of the session, not of the moment."""
+_FIRST_STEPS = 8.0
+"""Plain steps that the rate begins with."""
+_FIRST_PROBE, _RAREST_PROBE = 16, 256
+"""Steps without a look after which the draft model is asked again; twice as many after each probe that came to nothing."""
+_RETIME_PLAIN = 96
+"""Steps after which plain decoding is timed again."""
 
-class Policy:
-    """A fixed order of drafters: the first that proposes anything is taken.
 
-    `auto` puts lookup first when the conversation has a document, which answers tend to copy from, and the draft model
-    first otherwise.
-    """
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why a step was what it was. Rates in tokens per second, as promised by the costs and the survival estimates."""
 
-    def __init__(self, choice: str, drafters: Mapping[str, Drafter], draft_max: int, documents: bool = False) -> None:
-        """`choice`: one of CHOICES. Raises ValueError for another, or for a drafter that is not there."""
-        if choice not in CHOICES:
-            raise ValueError(f"'{choice}' is not a drafter; choose one of {', '.join(CHOICES)}")
-        if choice in ("draft", "lookup") and choice not in drafters:
-            raise ValueError(f"there is no {choice} drafter")
-        self._draft_max = draft_max
-        order: tuple[str, ...]
-        if choice == "auto":
-            order = ("lookup", "draft") if documents else ("draft", "lookup")
-        else:
-            order = () if choice == NO_DRAFTER else (choice,)
-        self._order = [drafters[name] for name in order if name in drafters]
+    drafter: str
+    length: int
+    plain_rate: float
+    promised_rate: float
+    off_reason: str | None = None
 
-    @property
-    def first(self) -> str:
-        """The drafter that is asked first, "none" without any."""
-        return self._order[0].name if self._order else NO_DRAFTER
+
+class Chooser(Protocol):
+    """What the loop asks before a step, and tells after it."""
+
+    decision: Decision | None
 
     def choose(self, room: int, step: int) -> Draft:
         """The draft of this step, of at most `room` tokens; empty for plain decoding."""
-        limit = min(room, self._draft_max)
-        if limit > 0:
-            for drafter in self._order:
-                draft = drafter.propose(limit, step)
-                if draft.tokens:
-                    return draft
+
+    def learn(self, emitted: Sequence[int], draft: Draft, width: int, verify_ms: float, draft_ms: float) -> None:
+        """What became of it."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What `auto` remembers from answer to answer."""
+
+    chain: Chain
+    tokens: float = _FIRST_STEPS
+    plain_steps: float = _FIRST_STEPS
+    """Time, in plain steps."""
+    probe_gap: int = _FIRST_PROBE
+    idle: int = 0
+    """Steps since the draft model was last asked."""
+    since_plain: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Tokens per millisecond that this session reaches, never less than plain decoding gives."""
+        return max(1.0, self.tokens / self.plain_steps) / self.chain.costs.plain_ms
+
+
+@dataclass(slots=True)
+class Policy:
+    """The chooser of `auto`, for one answer."""
+
+    session: Session
+    draft_max: int
+    decision: Decision | None = None
+    _probing: bool = False
+
+    def choose(self, room: int, step: int) -> Draft:
+        """The step with the most expected tokens for its time."""
+        session, limit = self.session, min(room, self.draft_max)
+        chain, rate = session.chain, session.rate
+        if limit <= 0:
+            return self._plain("the answer may have no more than one token")
+        if session.since_plain >= _RETIME_PLAIN:
+            return self._plain("plain decoding is timed again")
+        self._probing = chain.model is not None and session.idle >= session.probe_gap
+        draft, gain = chain.build(limit, rate, step, probe=self._probing)
+        session.idle = 0 if chain.looked else session.idle + 1
+        if not draft.tokens or gain <= _MARGIN * rate * chain.costs.plain_ms:
+            return self._plain(self._why_not())
+        self.decision = self._explain(draft)
+        return draft
+
+    def learn(self, emitted: Sequence[int], draft: Draft, width: int, verify_ms: float, draft_ms: float) -> None:
+        """Follow the rate, the costs and the acceptance."""
+        session, costs = self.session, self.session.chain.costs
+        session.chain.learn(emitted)
+        costs.target.observe(width, verify_ms)
+        if session.chain.looked and session.chain.model and costs.draft:
+            for tokens, ms in session.chain.model.passes:
+                costs.draft.observe(tokens, ms)
+        session.since_plain = 0 if width == 1 else session.since_plain + 1
+        session.tokens = session.tokens * _MEMORY + len(emitted)
+        session.plain_steps = session.plain_steps * _MEMORY + (verify_ms + draft_ms) / costs.plain_ms
+        if self._probing:
+            paid = bool(draft.tokens) and len(emitted) > 1
+            session.probe_gap = _FIRST_PROBE if paid else min(_RAREST_PROBE, 2 * session.probe_gap)
+
+    def _plain(self, reason: str) -> Draft:
+        rate = 1000.0 / self.session.chain.costs.plain_ms
+        self.decision = Decision(NO_DRAFTER, 0, rate, rate, reason)
         return Draft(NO_DRAFTER)
+
+    def _explain(self, draft: Draft) -> Decision:
+        costs, length = self.session.chain.costs, len(draft.tokens)
+        time = self.session.chain.spent_ms + costs.target.ms(1 + length)
+        promised = 1000.0 * (1.0 + sum(draft.survival)) / time
+        return Decision(draft.drafter, length, 1000.0 / costs.plain_ms, promised)
+
+    def _why_not(self) -> str:
+        chain = self.session.chain
+        needed = chain.costs.target.ms(2) / chain.costs.plain_ms - 1.0
+        if chain.model is None:
+            return f"nothing in the text so far is {needed:.0%} likely to be repeated, which a longer pass costs here"
+        return f"no token is likely enough: one more in a pass costs {needed:.0%} of a plain step here, besides drafting it"

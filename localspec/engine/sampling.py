@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from localspec.engine.distribution import Distribution
+from localspec.engine.distribution import Distribution, draw_from_logits
 from localspec.engine.errors import UserError
 from localspec.engine.llama import Chain, ChainSettings
 
@@ -118,14 +118,18 @@ class Sampler:
         """What the next token is sampled from. `row`: logits, shape (V,) or a shorter prefix of the vocabulary."""
         if self.settings.greedy and not self._penalizes:
             return Distribution(np.array([row.argmax()], np.int32), np.ones(1))
-        ids = self._candidates(row)
-        return Distribution.from_logits(*self._chain.apply(ids, row[ids]))
+        return Distribution.from_logits(*self._shaped(row))
 
     def draw(self, row: NDArray[np.float32], key: int) -> int:
         """The token that the random field of `key` picks; the most probable one when greedy."""
         if self.settings.greedy and not self._penalizes:
             return int(row.argmax())
-        return self.distribution(row).draw(key)
+        return draw_from_logits(*self._shaped(row), key)
+
+    def _shaped(self, row: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Ids and logits of what the chain leaves of a row."""
+        ids = self._candidates(row)
+        return self._chain.apply(ids, row[ids])
 
     def _candidates(self, row: NDArray[np.float32]) -> NDArray[np.int32]:
         """Ids that hold everything the chain can keep: the chain's own top-k then picks among a hundred, not 150,000.

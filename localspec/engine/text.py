@@ -8,7 +8,8 @@ class TextStream:
     """Takes the bytes of one token after the other and gives the text that is certain so far.
 
     A character whose bytes are not all there yet is held back, and so is a tail that could be the beginning of a stop
-    string. Bytes that are no UTF-8 become U+FFFD.
+    string. The stop string that is complete first counts, the longest of those that end there. Bytes that are no UTF-8
+    become U+FFFD.
     """
 
     def __init__(self, stop: Sequence[str] = ()) -> None:
@@ -22,19 +23,22 @@ class TextStream:
         """The text that one more piece makes certain."""
         if self.stopped:
             return ""
-        self._held += self._decoder.decode(piece)
-        met = [at for at in (self._held.find(string) for string in self._stop) if at >= 0]
-        if met:
-            self.stopped = True
-            return self._give(min(met))
-        return self._give(len(self._held) - self._tail())
+        return self._advance(self._decoder.decode(piece))
 
     def finish(self) -> str:
         """What was held back, when no more is coming."""
         if self.stopped:
             return ""
-        self._held += self._decoder.decode(b"", final=True)
-        return self._give(len(self._held))
+        text = self._advance(self._decoder.decode(b"", final=True))
+        return text if self.stopped else text + self._give(len(self._held))
+
+    def _advance(self, text: str) -> str:
+        self._held += text
+        met = [(at + len(string), at) for string in self._stop if (at := self._held.find(string)) >= 0]
+        if met:
+            self.stopped = True
+            return self._give(min(met)[1])
+        return self._give(len(self._held) - self._tail())
 
     def _give(self, length: int) -> str:
         text, self._held = self._held[:length], self._held[length:]

@@ -148,7 +148,6 @@ class EngineWorker:
             for step in self._backend.ask(words, lambda done, total: self._on_prompt(answer, done, total)):
                 begun, finish = True, step.finish
                 self._events.put(Stepped(answer.turn, step, time.perf_counter(), self._backend.context_used))
-                self._pass_on_stop(answer)
         except Exception as error:
             self._events.put(Failed(answer.turn, _sentence(error), begun))
         else:
@@ -156,10 +155,7 @@ class EngineWorker:
 
     def _on_prompt(self, answer: _Answer, done: int, total: int) -> None:
         self._events.put(Reading(answer.turn, done, total, time.perf_counter()))
-        self._pass_on_stop(answer)
-
-    def _pass_on_stop(self, answer: _Answer) -> None:
-        # The engine forgets a stop that comes before the answer has begun.
+        # The engine has forgotten a stop that came before the answer began.
         if answer.stopped.is_set() and self._backend:
             self._backend.stop()
 

@@ -32,7 +32,7 @@ class Figures:
             self.begin(at - (step.verify_ms + step.draft_ms + step.host_ms) / 1000)
         self._marks.append((at, len(step.tokens)))
         # The mark before the window stays: a step longer than the window has a speed too.
-        while len(self._marks) > 2 and self._marks[1][0] <= at - WINDOW_SECONDS:
+        while self._marks[1][0] <= at - WINDOW_SECONDS:
             self._marks.popleft()
 
     @property
@@ -75,7 +75,7 @@ def in_words(figures: Figures, *, running: bool) -> list[str]:
         words.append(f"{per_step:.2f} tokens/step")
     speed = figures.recent_speed if running else figures.mean_speed
     if speed is not None:
-        words.append(f"{speed:.{0 if speed >= 100 else 1}f} tokens/s")
+        words.append(f"{speed:,.{0 if speed >= 100 else 1}f} tokens/s")
     if figures.totals.steps:
         shares = figures.shares()
         words.append(", ".join(f"{name} {100 * share:.0f} %" for name, share in shares) or "plain")

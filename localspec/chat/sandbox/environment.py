@@ -131,7 +131,6 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
             extensions=[GenerationTag, loopcontrols],
             optimized=False,  # the optimizer would work out constants while compiling, before there is a meter
             finalize=_finalize,
-            cache_size=0,
         )
         self.filters = dict(FILTERS)
         self.globals = {
@@ -168,7 +167,6 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Every arithmetic operator."""
-        self.meter.made((left, right))
         return self.meter.made(OPERATORS[operator](self.meter, left, right))
 
     def is_safe_callable(self, obj: Any) -> bool:
@@ -187,8 +185,6 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, BuiltinMethodType) and obj.__name__ in GROWING:
             args = (self.meter, obj.__self__, *args)
             obj = GROWING[obj.__name__]
-        elif isinstance(obj, LoopContext):
-            args = (self.counted(args[0]), *args[1:])
         return self.meter.made(super().call(context, obj, *args, **kwargs))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:

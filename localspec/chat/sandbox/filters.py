@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import pass_context
 from jinja2.filters import FILTERS as JINJA_FILTERS
-from jinja2.filters import do_indent
+from jinja2.filters import do_batch, do_indent, do_round, do_title, sync_do_slice
 from jinja2.runtime import Context
 from jinja2.utils import _PassArg
 from markupsafe import escape
@@ -89,8 +89,7 @@ def _title(context: Context, value: Any) -> str:
     meter = meter_of(context)
     text = meter.text(value)
     meter.allow(len(text) * ITEM_WEIGHT)  # Jinja makes a list of the words
-    result: str = JINJA_FILTERS["title"](text)
-    return result
+    return do_title(text)
 
 
 @pass_context
@@ -120,9 +119,7 @@ def _tojson(
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def _grouped(name: str) -> Filter:
-    function = JINJA_FILTERS[name]
-
+def _grouped(function: Filter) -> Filter:
     def group(value: Iterable[Any], size: int, fill_with: Any = None) -> Any:
         if size > _GROUP_LIMIT:
             raise LimitError("asked for groups of too many items")
@@ -134,14 +131,14 @@ def _grouped(name: str) -> Filter:
 def _round(value: float, precision: int = 0, method: str = "common") -> float:
     if abs(precision) > _DECIMALS_LIMIT:
         raise LimitError(f"asked for more than {_DECIMALS_LIMIT} decimals")
-    result: float = JINJA_FILTERS["round"](value, precision, method)
-    return result
+    return do_round(value, precision, method)  # type: ignore[arg-type]
 
 
 FILTERS: dict[str, Filter] = {
     **{name: bounded(JINJA_FILTERS[name], walks=False) for name in _DIRECT.split()},
     **{name: bounded(JINJA_FILTERS[name], walks=True) for name in _WALKING.split()},
-    **{name: bounded(_grouped(name), walks=True) for name in ("batch", "slice")},
+    "batch": bounded(_grouped(do_batch), walks=True),
+    "slice": bounded(_grouped(sync_do_slice), walks=True),
     **{name: bounded(lambda value: str(escape(value)), walks=False) for name in ("e", "escape")},
     "round": bounded(_round, walks=False),
     # Nothing is escaped here, so nothing needs to be marked as safe.

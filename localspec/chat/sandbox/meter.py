@@ -59,7 +59,7 @@ class Meter:
 
     def text(self, value: object) -> str:
         """`value` as it is printed."""
-        return self.made(value if isinstance(value, str) else str(self.made(value)))
+        return self.made(str(value))
 
     def weigh(self, value: object) -> tuple[int, int]:
         """How many items, and how many characters, `value` has when it is written out in full."""

@@ -84,21 +84,16 @@ def _power(meter: Meter, left: Any, right: Any) -> Any:
     return left**right
 
 
-def _add(meter: Meter, left: Any, right: Any) -> Any:
-    if isinstance(left, str) and isinstance(right, str):
-        meter.allow(len(left) + len(right))
-    return left + right
-
-
 def _modulo(meter: Meter, left: Any, right: Any) -> Any:
     return percent(meter, left, right) if isinstance(left, str) else left % right
 
 
 OPERATORS: dict[str, Callable[[Meter, Any, Any], Any]] = {
-    "+": _add,
     "*": _multiply,
     "**": _power,
     "%": _modulo,
+    # None of these makes more than twice what goes in.
+    "+": lambda meter, left, right: operator.add(left, right),
     "-": lambda meter, left, right: operator.sub(left, right),
     "/": lambda meter, left, right: operator.truediv(left, right),
     "//": lambda meter, left, right: operator.floordiv(left, right),

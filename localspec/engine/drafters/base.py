@@ -13,13 +13,15 @@ class Draft:
 
     `survival`: for each token the drafter's estimate that it and all before it are accepted; falls along the draft.
     `q`: for sampled drafts, the distribution that each token was really drawn from; None where the draft is a function
-    of the text before it (or of the target's own random numbers), and the match rule applies.
+    of the text before it (or of the target's own random numbers), and the match rule applies; so it does for a single
+    token whose entry is None. `sources`: who proposed each token, where it was not one drafter alone.
     """
 
     drafter: str
     tokens: tuple[int, ...] = ()
     survival: tuple[float, ...] = ()
-    q: tuple[Distribution, ...] | None = None
+    q: tuple[Distribution | None, ...] | None = None
+    sources: tuple[str, ...] = ()
 
 
 class Drafter(Protocol):

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft
 from localspec.engine.evaluator import Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key
 
-_RATE_START, _RATE_MEMORY = 0.6, 0.95
+
+_USUAL_ACCEPTANCE = 0.7
 
 
 class Drafting(Enum):
@@ -22,7 +27,12 @@ class Drafting(Enum):
 
 
 class DraftModel:
-    """Drafts by decoding token by token with a smaller model of the same vocabulary."""
+    """Drafts by decoding token by token with a smaller model of the same vocabulary.
+
+    A draft is made in turns of `look` (evaluate, and say how sure the model is) and `take` (draw the token). Whoever
+    drives it decides between the two whether to go on, when the token's own value is not known yet: in rejection mode a
+    decision that looked at it would bias the text. `push` puts a token of somebody else in the place of its own.
+    """
 
     name = "draft"
 
@@ -33,20 +43,27 @@ class DraftModel:
         self._stream: list[int] = []
         self._agreed = 0
         self._sampler: RowSampler | None = None
+        self._ahead: RowSampler | None = None
         self._drafting = Drafting.COUPLED
-        self._seed = 0
-        self._rate = _RATE_START
-        self._pending: tuple[int, ...] = ()
+        self._greedy = True
+        self._seed = self._step = 0
+        self._opened = False
+        self._tokens: list[int] = []
+        self._looked: tuple[int, Distribution | None] | None = None
+        self.passes: list[tuple[int, float]] = []
+        """(width, milliseconds) of the evaluations of the present draft."""
 
-    def begin(self, sampler: RowSampler, drafting: Drafting, seed: int) -> None:
+    def begin(self, sampler: RowSampler, drafting: Drafting, seed: int, greedy: bool = False) -> None:
         """A new answer begins: these are its sampling settings, the same as the target's."""
         sampler.begin(self._stream)
-        self._sampler, self._drafting, self._seed = sampler, drafting, seed
+        self._sampler, self._drafting, self._seed, self._greedy = sampler, drafting, seed, greedy
+        self._tokens, self._looked = [], None
 
     def observe(self, tokens: Sequence[int]) -> None:
-        """Follow the stream without evaluating anything, and learn how often the last draft was right."""
-        self._learn(tokens)
+        """Follow the stream without evaluating anything."""
         self._stream.extend(tokens)
+        self._tokens, self._looked = [], None
+        self._agreed = self._agreement()
         if self._sampler is not None:
             for token in tokens:
                 self._sampler.accept(token)
@@ -55,63 +72,121 @@ class DraftModel:
         """Forget the stream beyond `length`; the cache is cut when it is next used."""
         del self._stream[length:]
         self._agreed = min(self._agreed, length)
-        self._pending = ()
+        self._tokens, self._looked = [], None
 
     def read(self, until: int) -> None:
-        """Evaluate the stream up to `until` tokens, short of its last one, which the next proposal needs."""
+        """Evaluate the stream up to `until` tokens, short of its last one, which the next draft needs."""
         kept = self._roll_back()
         missing = self._stream[kept : min(until, len(self._stream) - 1)]
         if missing:
             self.context.decode(self._known(missing))
 
-    def propose(self, limit: int, step: int) -> Draft:
-        """Decode up to `limit` tokens. The last of them is never evaluated: nobody has asked what follows it yet."""
+    @property
+    def room(self) -> int:
+        """Longest draft that the draft model's own context allows."""
+        return max(0, self.context.length - len(self._stream))
+
+    @property
+    def lag(self) -> int:
+        """Tokens that the next look has to evaluate, at least 1."""
+        evaluated = len(self.context.tokens) if self._opened else self._agreed
+        return max(1, len(self._stream) + len(self._tokens) - evaluated)
+
+    @property
+    def may_cut(self) -> bool:
+        """Whether a drafted token may be dropped again after its value is known: only under the match rule."""
+        return self._drafting is not Drafting.SAMPLED
+
+    def open(self, step: int) -> None:
+        """Begin a draft after the stream as it is. `step` tells the target passes of an answer apart."""
         if self._sampler is None:
             raise ValueError("a draft model needs begin() before it can draft")
-        limit = min(limit, self.context.length - len(self._stream))
-        if limit <= 0:
-            return Draft(self.name)
-        self._catch_up()
-        sampler = self._sampler.fork()
-        tokens: list[int] = []
-        drawn_from: list[Distribution] = []
-        while True:
-            token, q = self._pick(sampler, len(self._stream) + len(tokens), step)
-            tokens.append(token)
-            if q is not None:
-                drawn_from.append(q)
-            if len(tokens) == limit:
-                break
-            sampler.accept(token)
-            self.context.decode((token,), rows=1)
-        self._pending = tuple(tokens)
-        survival = tuple(self._rate ** (i + 1) for i in range(len(tokens)))
-        return Draft(self.name, self._pending, survival, tuple(drawn_from) if drawn_from else None)
+        self._tokens, self._looked, self._step = [], None, step
+        self._opened = False
+        self.passes = []
+        self._ahead = self._sampler.fork()
 
-    def _pick(self, sampler: RowSampler, position: int, step: int) -> tuple[int, Distribution | None]:
-        """The drafted token of a position, and the distribution it was drawn from where the rejection rule needs it."""
-        row = self.context.row(0)[: self._vocabulary_size]
+    def look(self) -> int:
+        """Evaluate what is missing, and return the token that the model would draft; in rejection mode, where nobody may
+        know that yet, its most probable one."""
+        if not self._opened:
+            self._opened = True
+            self._roll_back()
+        known, length = len(self.context.tokens), len(self._stream)
+        missing = self._stream[known:] + self._tokens[max(0, known - length) :]
+        if missing:
+            before = self.context.busy_seconds
+            self.context.decode(self._known(missing), rows=1)
+            self.passes.append((len(missing), 1000 * (self.context.busy_seconds - before)))
+        self._looked = self._read_row()
+        return self._looked[0]
+
+    def confidence(self) -> float:
+        """How sure the model is, 0 to 1, of its most probable token at the place of the last look."""
+        if self._looked is None:
+            raise ValueError("confidence() comes after look()")
+        q = self._looked[1]
+        return _top_probability(self._row()) if q is None else float(q.probs.max())
+
+    def take(self) -> tuple[int, Distribution | None]:
+        """Draft the token that was looked at; with the distribution it was drawn from where rejection is to judge it."""
+        if self._looked is None:
+            raise ValueError("take() comes after look()")
+        token, q = self._looked
+        if self._drafting is Drafting.SAMPLED and q is not None:
+            position = len(self._stream) + len(self._tokens)
+            token = q.draw(noise_key(self._seed, Stream.DRAFT, position, self._step))
+        else:
+            q = None
+        self.push(token)
+        return token, q
+
+    def push(self, token: int) -> None:
+        """The draft goes on with this token, whoever it is from."""
+        self._looked = None
+        self._tokens.append(token)
+        if self._ahead is not None:
+            self._ahead.accept(token)
+
+    def propose(self, limit: int, step: int) -> Draft:
+        """A draft of `limit` tokens, or as many as the context has room for. The last of them is never evaluated: nobody
+        has asked what follows it yet."""
+        self.open(step)
+        drawn_from: list[Distribution | None] = []
+        for _ in range(min(limit, self.room)):
+            self.look()
+            drawn_from.append(self.take()[1])
+        q = tuple(drawn_from) if any(item is not None for item in drawn_from) else None
+        survival = tuple(_USUAL_ACCEPTANCE ** (i + 1) for i in range(len(drawn_from)))
+        return Draft(self.name, tuple(self._tokens), survival, q)
+
+    def _read_row(self) -> tuple[int, Distribution | None]:
+        """The model's token, and what it draws from unless greedy."""
+        if self._ahead is None:
+            raise ValueError("look() comes after open()")
+        if self._greedy:
+            return self._ahead.draw(self._row(), 0), None
+        q = self._ahead.distribution(self._row())
         if self._drafting is Drafting.SAMPLED:
-            q = sampler.distribution(row)
-            return q.draw(noise_key(self._seed, Stream.DRAFT, position, step)), q
-        return sampler.draw(row, noise_key(self._seed, Stream.TARGET, position)), None
+            return q.mode(), q
+        return q.draw(noise_key(self._seed, Stream.TARGET, len(self._stream) + len(self._tokens))), q
 
-    def _catch_up(self) -> None:
-        """Evaluate what the stream has and the cache has not, in one pass, so that the row of the last token is there."""
-        kept = self._roll_back()
-        self.context.decode(self._known(self._stream[kept:]), rows=1)
-        self.context.mark("stream")
+    def _row(self) -> NDArray[Any]:
+        return self.context.row(0)[: self._vocabulary_size]
 
     def _roll_back(self) -> int:
         """Cut the cache to what it shares with the stream; accepted drafts stay, refused ones go."""
+        self._agreed = kept = self.context.truncate(self._agreement())
+        return kept
+
+    def _agreement(self) -> int:
+        """How many tokens the cache shares with the stream, short of the last one: it is evaluated for its row."""
         cached, stream = self.context.tokens, self._stream
-        end = min(len(cached), len(stream) - 1)
+        end = max(0, min(len(cached), len(stream) - 1))
         agreed = min(self._agreed, end)
         while agreed < end and cached[agreed] == self._known_token(stream[agreed]):
             agreed += 1
-        kept = self.context.truncate(agreed)
-        self._agreed = kept
-        return kept
+        return agreed
 
     def _known(self, tokens: Sequence[int]) -> list[int]:
         return [self._known_token(token) for token in tokens]
@@ -120,9 +195,8 @@ class DraftModel:
         # A target with a padded vocabulary can emit an id that the draft model has not; any id will do in its place.
         return token if token < self._vocabulary_size else 0
 
-    def _learn(self, emitted: Sequence[int]) -> None:
-        for drafted, token in zip(self._pending, emitted, strict=False):
-            self._rate = _RATE_MEMORY * self._rate + (1 - _RATE_MEMORY) * (drafted == token)
-            if drafted != token:
-                break
-        self._pending = ()
+
+def _top_probability(row: NDArray[Any]) -> float:
+    """The softmax of the largest logit. `row`: shape (V,)."""
+    shifted = np.subtract(row, row.max())
+    return float(1.0 / np.exp(shifted, out=shifted).sum())

@@ -1,94 +1,112 @@
-"""Prompt lookup: what followed the last time the text went like this.
+"""Prompt lookup: what followed when the text went like this before.
 
 The end of the stream is looked for anywhere earlier in it (system prompt, documents, all turns, the answer being
-written); what followed the longest match is the draft. After Saxena: Prompt Lookup Decoding (2023), with the longest
-match instead of a fixed n, and an index instead of a scan.
+written). The occurrences with the longest matches vote on each next token, and every draft carries its own estimate of
+how far it will be accepted: rates by match length, agreement and position that learn from every verified token, whether
+the draft was used or not. After Saxena: Prompt Lookup Decoding (2023); votes and probabilities after Oliaro et al.:
+SuffixDecoding (2024).
 """
 
 from collections.abc import Sequence
 
+from localspec.engine.calibration import RateTable
 from localspec.engine.drafters.base import Draft
+from localspec.engine.drafters.suffix_index import LONGEST_MATCH, SuffixIndex
 
-_SEED = 2
-"""Tokens that must match at all; single tokens match everywhere and mislead."""
-_CANDIDATES = 48
-"""Most recent places looked at per step, so that a step's cost does not grow with the text."""
-_LONGEST = 32
-"""Longest match told apart."""
-_DRAFT = 10
-"""Longest draft."""
+LONGEST_DRAFT = 32
+_LEAST_SURVIVAL = 0.05
+"""A draft ends where it is less likely than this to be reached."""
 
 # Acceptance of the next token by match length, before anything is known of this text.
-_PRIOR = ((20, 0.96), (10, 0.92), (6, 0.85), (4, 0.75), (3, 0.65), (2, 0.55), (1, 0.40), (0, 0.25))
+_LENGTHS = (1, 2, 3, 4, 6, 10, 20)
+_PRIORS = (0.25, 0.40, 0.55, 0.65, 0.75, 0.85, 0.92, 0.96)
+_CLEAR_MAJORITY = 0.75
+
+_Key = tuple[int, int, int]
 
 
 class Lookup:
-    """An index of the stream by its last two tokens."""
+    """Drafts by copying."""
 
     name = "lookup"
 
-    def __init__(self, longest_draft: int = _DRAFT) -> None:
-        self._longest_draft = longest_draft
-        self._stream: list[int] = []
-        self._places: dict[tuple[int, int], list[int]] = {}
-        """Last two tokens -> positions that followed them, oldest first."""
+    def __init__(self) -> None:
+        self._index = SuffixIndex()
+        self._rates = RateTable()
+        self._last: list[tuple[int, _Key]] = []
+        """What the last proposal said, token by token, and by which rate."""
 
     def observe(self, tokens: Sequence[int]) -> None:
-        """Extend the index, in constant time per token."""
-        stream, places = self._stream, self._places
-        for token in tokens:
-            stream.append(token)
-            if len(stream) >= _SEED:
-                places.setdefault((stream[-2], token), []).append(len(stream))
+        """Judge the last proposal by what really came, then extend the index; microseconds per token."""
+        for token, (proposed, key) in zip(tokens, self._last, strict=False):
+            self._rates.learn(key, _PRIORS[key[0]], float(token == proposed))
+            if token != proposed:
+                break
+        self._last = []
+        self._index.extend(tokens)
 
     def rewind(self, length: int) -> None:
         """Take back everything from position `length` on."""
-        stream = self._stream
-        while len(stream) > length:
-            if len(stream) >= _SEED:
-                seed = (stream[-2], stream[-1])
-                self._places[seed].pop()
-                if not self._places[seed]:
-                    del self._places[seed]
-            stream.pop()
+        self._last = []
+        self._index.truncate(length)
 
     def propose(self, limit: int, step: int) -> Draft:
-        """What followed the longest match, the most recent one among equals; nothing where nothing matches."""
-        place, matched = self._longest_match()
-        if not matched:
-            return Draft(self.name)
-        tokens = tuple(self._stream[place : place + min(limit, self._longest_draft)])
-        return Draft(self.name, tokens, _survival(matched, len(tokens)))
+        """The continuation that the longest matches agree on, as far as it is likely to be reached at all."""
+        draft, self._last = self._copy((), limit)
+        return draft
 
-    def _longest_match(self) -> tuple[int, int]:
-        """Where the text goes on after the longest match, and how many tokens match; (0, 0) without one."""
-        stream = self._stream
-        if len(stream) < _SEED:
-            return 0, 0
-        best_place, best_length = 0, 0
-        # The last entry is the end of the stream itself.
-        candidates = self._places[stream[-2], stream[-1]][-1 - _CANDIDATES : -1]
-        for place in reversed(candidates):
-            length = self._match_length(place)
-            if length > best_length:
-                best_place, best_length = place, length
-                if length >= _LONGEST:
-                    break
-        return best_place, best_length
+    def extend(self, after: Sequence[int], limit: int) -> Draft:
+        """The same, if `after` followed the stream: how a draft by somebody else could go on. Not judged later."""
+        return self._copy(after, limit)[0]
 
-    def _match_length(self, place: int) -> int:
-        """How many tokens before `place` equal those at the end of the stream."""
-        stream, end = self._stream, len(self._stream)
-        length = _SEED
-        while length < min(_LONGEST, place) and stream[place - length - 1] == stream[end - length - 1]:
-            length += 1
-        return length
+    def _copy(self, after: Sequence[int], limit: int) -> tuple[Draft, list[tuple[int, _Key]]]:
+        voters = self._index.places(after)
+        stream = self._index.tokens
+        said: list[tuple[int, _Key]] = []
+        survival: list[float] = []
+        reached = 1.0
+        while voters and len(said) < min(limit, LONGEST_DRAFT):
+            token, share, voters = _elect(voters, stream)
+            if token < 0:
+                break
+            matched = max(length for _, length in voters)
+            key = (_length_class(matched), _vote_class(share, len(voters)), min(len(said), 2))
+            reached *= self._rates.mean(key, _PRIORS[key[0]])
+            if reached < _LEAST_SURVIVAL:
+                break
+            said.append((token, key))
+            survival.append(reached)
+            voters = [(place + 1, min(length + 1, LONGEST_MATCH)) for place, length in voters]
+        return Draft(self.name, tuple(token for token, _ in said), tuple(survival)), said
 
 
-def _survival(matched: int, length: int) -> tuple[float, ...]:
-    """Each accepted token makes the match one longer."""
-    survival, product = [], 1.0
-    for offset in range(length):
-        product *= next(rate for above, rate in _PRIOR if matched + offset > above)
-        survival.append(product)
-    return tuple(survival)
+def _elect(voters: list[tuple[int, int]], stream: list[int]) -> tuple[int, float, list[tuple[int, int]]]:
+    """The next token by the votes of the places whose match is at least half the longest, weighted by its square; the
+    winner's share of the votes, and its voters. Token -1 where every place is at the end of the text."""
+    end = len(stream)
+    if len(voters) == 1:
+        place = voters[0][0]
+        return (stream[place], 1.0, voters) if place < end else (-1, 0.0, [])
+    longest = max(length for _, length in voters)
+    votes: dict[int, int] = {}
+    total = 0
+    for place, length in voters:
+        if place < end and 2 * length >= longest:
+            votes[stream[place]] = votes.get(stream[place], 0) + length * length
+            total += length * length
+    if not votes:
+        return -1, 0.0, []
+    # The first among equals is the most recent place: dictionaries keep their order.
+    winner = max(votes, key=votes.__getitem__)
+    return winner, votes[winner] / total, [voter for voter in voters if voter[0] < end and stream[voter[0]] == winner]
+
+
+def _length_class(length: int) -> int:
+    return next((index for index, limit in enumerate(_LENGTHS) if length <= limit), len(_LENGTHS))
+
+
+def _vote_class(share: float, supporters: int) -> int:
+    """0: the places disagree; 1: one place alone; 2: several agree."""
+    if share < _CLEAR_MAJORITY:
+        return 0
+    return 1 if supporters == 1 else 2

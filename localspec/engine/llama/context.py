@@ -22,6 +22,10 @@ from localspec.engine.llama.model import Model
 KV_TYPES = {"f16": (lib.GGML_TYPE_F16, 2.0), "q8_0": (lib.GGML_TYPE_Q8_0, 34 / 32)}
 """Name to (ggml type, bytes per element)."""
 
+_MOST_SNAPSHOTS = 8
+"""Each is another copy of the whole running state, and some nodes per layer in the graph of a pass: with 20 of them a
+16-layer LFM2 has more nodes than llama.cpp reserves for it, and the process ends. Longer drafts go back by checkpoint."""
+
 _Q8_BLOCK = 32
 _NO_SLOT, _ABORTED = 1, 2
 
@@ -53,7 +57,7 @@ class ContextSettings:
     full_window: bool = True
     """Keep all of the past for sliding-window layers too, so that every rollback is exact and free."""
     snapshots: bool = True
-    """Ask for snapshots of running states (granted by few architectures), as many as the longest draft."""
+    """Ask for snapshots of running states (granted by few architectures), so that refused drafts are dropped for free."""
 
 
 class Context:
@@ -92,6 +96,7 @@ class Context:
             snapshots=lib.llama_n_rs_seq(self._handle),
         )
         self._open_batch()
+        model.closes_first(self)
 
     def decode(self, tokens: Sequence[int], rows: int = 0) -> None:
         """Evaluate `tokens` after what the context holds, keeping the logits of the last `rows` of them.
@@ -117,9 +122,10 @@ class Context:
 
     def row(self, index: int) -> NDArray[np.float32]:
         """Logits of row `index` (0 is the first of the rows asked for), shape (V,): a view, valid until the next decode."""
+        handle = self._live()
         if not 0 <= index < self._row_count:
             raise ValueError(f"row {index} was not asked for; there are {self._row_count}")
-        address = _get_logits(self._live(), self._first_row + index)
+        address = _get_logits(handle, self._first_row + index)
         if not address:
             raise LlamaError(f"llama.cpp has no logits for row {index}")
         view = self._row_views.get(address)
@@ -134,6 +140,7 @@ class Context:
         go back to exactly there, and then the missing ones have to be decoded again."""
         if length < 0:
             raise ValueError("a context cannot be cut to a negative length")
+        self._live()
         self._row_count = 0
         if length >= len(self.tokens):
             return len(self.tokens)
@@ -143,6 +150,7 @@ class Context:
 
     def mark(self, name: str) -> None:
         """Make the present length one that `truncate` can come back to, whatever the memory. Costs nothing for attention."""
+        self._live()
         self.memory.mark(name, len(self.tokens))
 
     def clear(self) -> None:
@@ -194,7 +202,9 @@ class Context:
         params.n_batch = params.n_ubatch = min(settings.batch, settings.length)
         params.n_seq_max = 1
         params.n_outputs_max = settings.rows
-        params.n_rs_seq = settings.rows - 1 if settings.snapshots and self.model.is_recurrent else 0
+        # llama.cpp also ends the process when a micro-batch is not longer than its snapshots and one more.
+        snapshots = max(0, min(settings.rows - 1, params.n_ubatch - 2, _MOST_SNAPSHOTS))
+        params.n_rs_seq = snapshots if settings.snapshots and self.model.is_recurrent else 0
         # The second is for every pass wider than one token: verification, not only prompts.
         params.n_threads = params.n_threads_batch = threads
         params.type_k = params.type_v = kv_type
@@ -242,10 +252,9 @@ class Context:
         raise LlamaError(f"llama_decode failed with {result}: {'; '.join(recent_errors()) or 'no reason given'}")
 
     def _after_failure(self, tokens: Sequence[int]) -> None:
-        """Finished parts of a failed pass stay in the memory: keep them where that is exact, else forget everything."""
+        """Finished parts of a failed pass stay in the memory: keep them where that is exact, else go back further."""
         if self.memory.is_recurrent:
-            self.memory.clear()
-            self.tokens.clear()
+            del self.tokens[self.memory.recover() :]
             return
         finished = self.memory.length() - len(self.tokens)
         self.tokens.extend(tokens[: max(0, finished)])
@@ -271,6 +280,7 @@ class Context:
             )
 
     def _check_decode(self, tokens: Sequence[int], rows: int) -> None:
+        self._live()
         if not tokens:
             raise ValueError("there are no tokens to decode")
         if not 0 <= rows <= min(self.settings.rows, len(tokens)):

@@ -114,6 +114,15 @@ class SequenceMemory:
             self._undoable = 0
             if self._remove_from(length):
                 return length
+        return self._restore(length)
+
+    def recover(self) -> int:
+        """Nobody knows what a failed pass has left of a running state: go back to the latest mark. Returns how many tokens
+        are kept."""
+        return self._restore(max((mark.length for mark in self._checkpoints.values()), default=0))
+
+    def _restore(self, length: int) -> int:
+        """Put the latest state back that was saved at `length` tokens or before, or forget everything."""
         usable = [mark for mark in self._checkpoints.values() if mark.length <= length]
         if not usable:
             self.clear()

@@ -1,9 +1,12 @@
 """A loaded model: weights and vocabulary, shared by its contexts."""
 
 import ctypes
+import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from localspec.engine.errors import ModelError
 from localspec.engine.gguf import GgufHeader, inspect
@@ -27,8 +30,15 @@ class LoadCancelledError(Exception):
     """The progress callback asked to stop loading."""
 
 
+class Dependent(Protocol):
+    """Something that reads the weights, and so must be closed before them."""
+
+    def close(self) -> None:
+        """Free it. Safe to call twice."""
+
+
 class Model:
-    """The weights of one GGUF file. Close it after its contexts, or use it as a context manager."""
+    """The weights of one GGUF file. Close it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -44,6 +54,7 @@ class Model:
         weights for speed. Raises ModelError with one sentence for a file that cannot answer.
         """
         self._handle: object = None
+        self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
         self.header: GgufHeader = inspect(path)
         self.path = path
         params = lib.llama_model_default_params()
@@ -59,7 +70,7 @@ class Model:
         callback = lib.llama_progress_callback(on_progress)
         params.progress_callback = callback
         forget_errors()
-        self._handle = lib.llama_model_load_from_file(str(path).encode(), params)
+        self._handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self._handle:
             if cancelled:
                 raise LoadCancelledError
@@ -113,8 +124,14 @@ class Model:
         found = {name: metadata[key] for name, key in _SAMPLING_KEYS.items() if key in metadata}
         return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
+    def closes_first(self, dependent: Dependent) -> None:
+        """Have `close` close this one too: a context that outlives its weights ends the process when it is used."""
+        self._dependents.add(dependent)
+
     def close(self) -> None:
-        """Free the weights. Safe to call twice."""
+        """Free the contexts that are still open, and the weights. Safe to call twice."""
+        for dependent in tuple(self._dependents):
+            dependent.close()
         if self._handle:
             lib.llama_model_free(self._handle)
             self._handle = None

@@ -1,5 +1,6 @@
 """Another quantization of a model file, through llama.cpp."""
 
+import os
 from pathlib import Path
 
 from localspec.engine.errors import ModelError
@@ -32,7 +33,7 @@ def quantize(source: Path, target: Path, kind: str, *, threads: int = 0) -> Path
     params.allow_requantize = True
     part = target.with_name(target.name + ".part")
     forget_errors()
-    if lib.llama_model_quantize(str(source).encode(), str(part).encode(), params) != 0:
+    if lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params) != 0:
         part.unlink(missing_ok=True)
         detail = (recent_errors() or ["no reason given"])[-1]
         raise ModelError(f"{source.name} could not be written as {kind} ({detail}); check the free disk space.")

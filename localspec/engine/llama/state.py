@@ -52,20 +52,36 @@ def load_state(context: Context, state: bytes) -> bool:
     """Put a saved state into the context. False, with the context empty, when it is damaged or belongs to another model,
     setting or library: then the text has to be read again."""
     context.clear()
-    body, checksum = state[:-32], state[-32:]
-    if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+    parts = _unpack(state)
+    if parts is None or parts[0] != fingerprint(context):
         return False
-    start = len(_MAGIC) + _LENGTHS.size
-    about_bytes, token_count, data_bytes = _LENGTHS.unpack(body[len(_MAGIC) : start])
-    end_of_about = start + about_bytes
-    end_of_tokens = end_of_about + 4 * token_count
-    if json.loads(body[start:end_of_about]) != fingerprint(context) or token_count > context.length:
+    _, tokens, memory = parts
+    size = context.model.vocabulary.size
+    if len(tokens) > context.length or not all(0 <= token < size for token in tokens):
         return False
-    tokens = np.frombuffer(body[end_of_about:end_of_tokens], "<i4").tolist()
-    data = (ctypes.c_uint8 * data_bytes).from_buffer_copy(body[end_of_tokens:])
-    if lib.llama_state_seq_set_data(context.handle, data, data_bytes, 0) == 0 or context.memory.length() != len(tokens):
-        context.clear()
+    data = (ctypes.c_uint8 * len(memory)).from_buffer_copy(memory)
+    if lib.llama_state_seq_set_data(context.handle, data, len(memory), 0) == 0 or context.memory.length() != len(
+        tokens
+    ):
         context.memory.clear()
         return False
     context.tokens.extend(tokens)
     return True
+
+
+def _unpack(state: bytes) -> tuple[object, list[int], bytes] | None:
+    """Fingerprint, token ids and memory, None where this is not a whole state of ours."""
+    body, checksum = state[:-32], state[-32:]
+    if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+        return None
+    start = len(_MAGIC) + _LENGTHS.size
+    try:
+        about_bytes, token_count, data_bytes = _LENGTHS.unpack_from(body, len(_MAGIC))
+        about = json.loads(body[start : start + about_bytes])
+    except (struct.error, ValueError):
+        return None
+    end_of_about = start + about_bytes
+    end_of_tokens = end_of_about + 4 * token_count
+    if len(body) != end_of_tokens + data_bytes:
+        return None
+    return about, np.frombuffer(body[end_of_about:end_of_tokens], "<i4").tolist(), body[end_of_tokens:]

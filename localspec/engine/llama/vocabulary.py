@@ -2,18 +2,28 @@
 
 import ctypes
 from functools import cached_property
+from typing import Protocol
 
 from localspec.engine.llama.library import LlamaError, lib
 
 _SPECIAL = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
 
 
-class Vocabulary:
-    """Token ids of one model. Holds the model, so that it outlives its vocabulary."""
+class Owner(Protocol):
+    """The model that a vocabulary belongs to."""
 
-    def __init__(self, model: object, handle: object) -> None:
+    @property
+    def handle(self) -> object:
+        """The C pointer of the model. Raises ValueError when it is closed."""
+
+
+class Vocabulary:
+    """Token ids of one model. Holds the model, so that it outlives its vocabulary; once it is closed, only what has been
+    asked before is still known, and the rest raises ValueError."""
+
+    def __init__(self, model: Owner, handle: object) -> None:
         self._model = model
-        self._vocab = handle
+        self._pointer = handle
         self.size: int = lib.llama_vocab_n_tokens(handle)
         """Number of token ids, V."""
         self.kind: int = lib.llama_vocab_type(handle)
@@ -89,6 +99,12 @@ class Vocabulary:
                 return buffer.raw[:count]
             room = -count
         raise LlamaError(f"token {token} has no text")
+
+    @property
+    def _vocab(self) -> object:
+        """The C pointer, which is freed with the model."""
+        _ = self._model.handle
+        return self._pointer
 
     def _checked(self, token: int) -> int:
         if not 0 <= token < self.size:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Markdown
+from textual.widgets import Markdown, Tooltip
 
 from localspec.engine.step import Finish
 from localspec.tui.commands import Command, Unknown, parse
@@ -97,8 +97,10 @@ class ChatScreen(Screen[None]):
         yield self._prompt
         yield self._status
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         """Begin to load, behind the screen."""
+        # Textual takes the text of a Markdown table's cell for markup when it shows it in a tooltip.
+        await self.query_children(Tooltip).remove()
         self._worker.start()
         self._ticks = self.set_interval(_TICK_SECONDS, self._tick)
         self._show_status()
@@ -265,7 +267,15 @@ class ChatScreen(Screen[None]):
             await self._transcript.add(Notice(event.sentence, error=True))
         note = _ENDINGS[event.finish] if isinstance(event, Answered) and event.finish else ""
         # Not awaited: a long answer takes a while to be laid out, and keys come first.
-        self.run_worker(asked.answer.finish(note), group="finish")
+        self.run_worker(self._finish(asked.answer, note), group="finish")
+
+    async def _finish(self, answer: Answer, note: str) -> None:
+        try:
+            await answer.finish(note)
+        except Exception:
+            # A new chat may have taken the answer off the screen meanwhile.
+            if answer.is_attached:
+                raise
 
     async def _take_back(self) -> None:
         """The turn is not in the conversation: its words go back into the prompt."""

@@ -1,15 +1,20 @@
 """What the model says: Markdown while it streams and for a while after, one cheap widget when it is old."""
 
+import logging
+
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from rich.markdown import Markdown as RichMarkdown
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from localspec.tui.literal import literal
+
+_log = logging.getLogger("localspec.tui")
 
 
 def parser() -> MarkdownIt:
@@ -26,6 +31,26 @@ def _keep_line_ends(state: StateCore) -> None:
                 token.type = "hardbreak"
 
 
+class _Text(Markdown):
+    """Markdown that survives the texts which Textual cannot add to, such as a table that loses a row."""
+
+    def __init__(self) -> None:
+        super().__init__(parser_factory=parser, open_links=False)
+
+    def append(self, markdown: str) -> AwaitComplete:
+        """Add to the text."""
+        appended = super().append(markdown)
+
+        async def append_or_begin_again() -> None:
+            try:
+                await appended
+            except Exception as error:
+                _log.info("a streamed answer is laid out anew: %r", error)
+                await self.update(self.source)
+
+        return AwaitComplete(append_or_begin_again())
+
+
 class Answer(Vertical):
     """One answer. `write` while it streams, then `finish`; `settle` when newer ones have made it old."""
 
@@ -34,7 +59,7 @@ class Answer(Vertical):
         self.text = ""
         """What has been written so far, as the model wrote it."""
         self.settled = False
-        self._view: Markdown | Static = Markdown(parser_factory=parser, open_links=False)
+        self._view: Markdown | Static = _Text()
         self._note = Static("…", markup=False, classes="note")
         self._stream: MarkdownStream | None = None
 

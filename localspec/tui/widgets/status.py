@@ -19,6 +19,7 @@ class Status(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._activity = ""
+        self._places: dict[str, str] = {}
         self._message: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -61,4 +62,7 @@ class Status(Vertical):
         self.query_one("#activity").remove_class("-message")
 
     def _put(self, place: str, words: str) -> None:
-        self.query_one(f"#{place}", Static).update(Content(literal(words)))
+        # Called many times a second, mostly with what stands there already; an update would lay out the whole screen.
+        if self._places.get(place) != words:
+            self._places[place] = words
+            self.query_one(f"#{place}", Static).update(Content(literal(words)))

@@ -56,5 +56,5 @@ class Transcript(VerticalScroll, can_focus=False):
 
     async def clear(self) -> None:
         """Remove everything but the welcome."""
-        await self._items.remove_children(":not(Welcome)")
+        await self._items.remove_children("Turn, Answer, Notice")
         self.anchor()

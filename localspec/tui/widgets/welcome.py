@@ -19,7 +19,7 @@ class Welcome(Vertical):
     def compose(self) -> ComposeResult:
         """Four lines and a bar."""
         yield Static("localspec", markup=False, id="name")
-        yield Static("Open models on your own machine: faster, and word for word the same.", markup=False, id="claim")
+        yield Static("Open models on your own machine, faster and unchanged.", markup=False, id="claim")
         yield Static("", id="state")
         yield ProgressBar(total=1.0, show_eta=False, show_percentage=False, id="progress")
         yield Static("", id="hint")

@@ -1,0 +1,114 @@
+"""Where the end of a token stream has occurred before: hash chains over the stream, as LZ77 compressors keep them.
+
+Three chains link every position to the last earlier one after the same 4, 2 or 1 tokens. Extending and cutting the stream
+take constant time per token, a search follows a bounded number of links, and a token costs 12 bytes beside the tables of
+chain heads (400 KB), whatever the text.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+
+_SEEDS = (4, 2, 1)
+"""Tokens that must match for a chain to be followed, longest first."""
+_CANDIDATES, _LINKS = 24, 96
+"""Most places looked at per search, and most links followed to find them."""
+LONGEST_MATCH = 32
+"""Longest match told apart."""
+_HEADS = 1 << 15
+"""Size of a table of chain heads. It never grows: rebuilding it would stop a long answer for a second."""
+_MULTIPLIER = 0x9E3779B1
+
+
+class SuffixIndex:
+    """The stream, and the places where its end has been before."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._chains = [_Chain(seed) for seed in _SEEDS]
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Add tokens at the end."""
+        stream, chains = self.tokens, self._chains
+        for token in tokens:
+            stream.append(token)
+            for chain in chains:
+                chain.link(stream)
+
+    def truncate(self, length: int) -> None:
+        """Take back everything from `length` on."""
+        stream = self.tokens
+        while len(stream) > length:
+            for chain in self._chains:
+                chain.unlink(stream)
+            stream.pop()
+
+    def places(self, after: Sequence[int] = ()) -> list[tuple[int, int]]:
+        """(place, match length) of earlier occurrences of the end of the stream, most recent first; `place` is where the
+        text went on. `after`: tokens to be thought of as following the stream. Only the longest seed that occurs at all
+        is followed."""
+        tail = [*self.tokens[-LONGEST_MATCH:], *after][-LONGEST_MATCH:]
+        stream = self.tokens
+        for chain in self._chains:
+            found = [(place, self._match_length(place, tail, chain.seed)) for place in chain.earlier(stream, tail)]
+            if found:
+                return found
+        return []
+
+    def _match_length(self, place: int, tail: list[int], known: int) -> int:
+        """How many tokens before `place` equal the end of `tail`, of which `known` are known to."""
+        stream = self.tokens
+        length, longest = known, min(len(tail), place)
+        while length < longest and stream[place - length - 1] == tail[-length - 1]:
+            length += 1
+        return length
+
+
+class _Chain:
+    """Positions after the same `seed` tokens, each linked to the one before it."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._heads = array("i", [0]) * _HEADS
+        self._before = array("i")
+        """For each position 1.. of the stream, the last earlier position with the same hash; 0 ends a chain."""
+
+    def link(self, stream: list[int]) -> None:
+        """The stream has one token more."""
+        place = len(stream)
+        slot = self._slot(stream, place)
+        self._before.append(self._heads[slot] if slot >= 0 else 0)
+        if slot >= 0:
+            self._heads[slot] = place
+
+    def unlink(self, stream: list[int]) -> None:
+        """The last token of the stream is about to go."""
+        slot = self._slot(stream, len(stream))
+        before = self._before.pop()
+        if slot >= 0:
+            self._heads[slot] = before
+
+    def earlier(self, stream: list[int], tail: list[int]) -> Iterator[int]:
+        """Positions that follow the same seed as the end of `tail`, most recent first."""
+        seed = self.seed
+        slot = self._slot(tail, len(tail))
+        if slot < 0:
+            return
+        wanted = tail[-seed:]
+        place, found, before = self._heads[slot], 0, self._before
+        for _ in range(_LINKS):
+            if place <= 0 or found == _CANDIDATES:
+                return
+            # Other seeds can have the same hash, and nothing follows the end of the stream.
+            if place < len(stream) and stream[place - seed : place] == wanted:
+                yield place
+                found += 1
+            place = before[place - 1]
+
+    def _slot(self, tokens: list[int], place: int) -> int:
+        seed = self.seed
+        if place < seed:
+            return -1
+        mixed = 0
+        for token in tokens[place - seed : place]:
+            mixed = (mixed * 31 + token + 1) * _MULTIPLIER & 0xFFFFFFFF
+        return (mixed >> 7) & (_HEADS - 1)

@@ -1,0 +1,88 @@
+"""Timing passes of a loaded model, and keeping the result per model, device and settings."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from localspec.engine.costs import MEASURED_WIDTHS, CostCurve
+from localspec.engine.evaluator import Evaluator
+
+DRAFT_WIDTHS = (1, 2, 8, 32)
+
+_REPEATS = 3
+_WARM_UP = 2
+_TOKEN = 1
+"""Any token costs the same."""
+
+
+def measure(
+    context: Evaluator,
+    widths: Sequence[int] = MEASURED_WIDTHS,
+    budget_seconds: float = 1.5,
+    progress: Callable[[float], bool | None] | None = None,
+) -> dict[int, float]:
+    """Milliseconds of a pass by width, each the shortest of a few: what disturbs a timing only makes it longer.
+
+    Takes about `budget_seconds`, and leaves out the last of `widths` when that is too short for them; width 1 is always
+    there. Forgets what the context held. `progress` is told the share done; when it returns False, what there is must do.
+    """
+    context.truncate(0)
+    best: dict[int, float] = {}
+    deadline = time.perf_counter() + budget_seconds
+    for _ in range(_WARM_UP):
+        context.decode([_TOKEN], rows=1)
+    rounds = [width for width in widths for _ in range(_REPEATS)]
+    for index, width in enumerate(rounds):
+        if time.perf_counter() > deadline and 1 in best:
+            break
+        before = context.busy_seconds
+        context.decode([_TOKEN] * width, rows=min(width, _rows(context)))
+        ms = 1000 * (context.busy_seconds - before)
+        best[width] = min(ms, best.get(width, math.inf))
+        context.truncate(0)
+        if progress and progress((index + 1) / len(rounds)) is False:
+            break
+    context.truncate(0)
+    return best
+
+
+def _rows(context: Evaluator) -> int:
+    settings = getattr(context, "settings", None)
+    return int(settings.rows) if settings else 1
+
+
+def load_curve(file: Path | None, key: str) -> CostCurve | None:
+    """A curve measured before; None when there is none, or the file is unreadable (it can be measured again)."""
+    timings = _read(file).get(key) if file else None
+    if not isinstance(timings, dict):
+        return None
+    try:
+        ms_by_width = {int(width): float(ms) for width, ms in timings.items()}
+    except (TypeError, ValueError):
+        return None
+    sound = 1 in ms_by_width and all(width > 0 and 0 < ms < math.inf for width, ms in ms_by_width.items())
+    return CostCurve.measured(ms_by_width) if sound else None
+
+
+def save_curve(file: Path | None, key: str, ms_by_width: Mapping[int, float]) -> None:
+    """Keep a measured curve. A file that cannot be written is only measured again next time."""
+    if file is None:
+        return
+    curves = {**_read(file), key: {str(width): round(ms, 4) for width, ms in sorted(ms_by_width.items())}}
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(curves, indent=1), encoding="utf-8")
+        part.replace(file)
+    except OSError:
+        return
+
+
+def _read(file: Path) -> dict[str, object]:
+    try:
+        curves = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return curves if isinstance(curves, dict) else {}
