@@ -17,7 +17,7 @@ MEASURED_WIDTHS = (1, 2, 3, 5, 4, 9, 8, 6, 17, 12, 33)
 _NOISE = 0.06**2
 _SCALE_DRIFT = 0.01**2
 _SHAPE_DRIFT = 0.001**2
-_MEASURED, _GUESSED = 0.05**2, 0.25**2
+_MEASURED, _GUESSED, _UNKNOWN = 0.05**2, 0.25**2, 5.0**2
 _OUTLIER = 3.0
 """Standard deviations beyond which an observation is cut."""
 _AGREEING = 3
@@ -56,7 +56,7 @@ class CostCurve:
         curve = cls.measured({1: plain_ms, 2: 1.25 * plain_ms, 33: 9.0 * plain_ms})
         for width, shape in curve._shapes.items():
             shape.variance = 0.0 if width == 1 else _GUESSED
-        curve._scale_variance = 1.0
+        curve._scale_variance = _UNKNOWN
         return curve
 
     def ms(self, width: int) -> float:
@@ -80,8 +80,8 @@ class CostCurve:
         self._scale_variance += _SCALE_DRIFT
         if width != 1:
             shape.variance += _SHAPE_DRIFT
+        surprise = self._tamed(math.log(ms) - self._scale - shape.value, shape)
         spread = self._scale_variance + shape.variance + _NOISE
-        surprise = self._tamed(math.log(ms) - self._scale - shape.value, spread)
         self._scale += surprise * self._scale_variance / spread
         shape.value += surprise * shape.variance / spread
         self._scale_variance -= self._scale_variance**2 / spread
@@ -89,21 +89,22 @@ class CostCurve:
         if width != 1:
             self._cache.clear()
 
-    def _tamed(self, surprise: float, spread: float) -> float:
-        """A pause or a swap must not move the curve; a machine that has really changed says so several times."""
-        limit = _OUTLIER * math.sqrt(spread)
+    def _tamed(self, surprise: float, shape: _Shape) -> float:
+        """A pause or a swap must not move the curve; a machine that has really changed says so several times, and then
+        nothing of the old curve is certain any more."""
+        limit = _OUTLIER * math.sqrt(self._scale_variance + shape.variance + _NOISE)
         if abs(surprise) <= limit:
             self._outliers = 0
             return surprise
         side = 1 if surprise > 0 else -1
         self._outliers = self._outliers + side if self._outliers * side >= 0 else side
-        if abs(self._outliers) >= _AGREEING:
-            self._outliers = 0
-            self._scale_variance = max(self._scale_variance, surprise**2)
-            for shape in self._shapes.values():
-                shape.variance = max(shape.variance, _MEASURED) if shape is not self._shapes[1] else 0.0
-            return surprise
-        return side * limit / 3
+        if abs(self._outliers) < _AGREEING:
+            return side * limit / 3
+        self._outliers = 0
+        self._scale_variance = max(self._scale_variance, surprise**2)
+        for width, other in self._shapes.items():
+            other.variance = 0.0 if width == 1 else max(other.variance, _MEASURED)
+        return surprise
 
     def _shape(self, width: int) -> _Shape:
         """The shape of a width: its own, or a straight line between its neighbors' costs."""

@@ -189,15 +189,20 @@ class Engine:
         return self._context
 
     def generate(
-        self, prompt: Sequence[int], options: Options, on_prompt: PromptProgress | None = None
+        self,
+        prompt: Sequence[int],
+        options: Options,
+        on_prompt: PromptProgress | None = None,
+        chooser: Callable[[Session], Chooser] | None = None,
     ) -> Iterator[Step]:
-        """Answer a prompt given as token ids; yields a Step for each target pass.
+        """Answer a prompt given as token ids; yields a Step for each target pass. `chooser` makes another policy than the
+        one that the options ask for.
 
         What the prompt has in common with the conversation so far is not read again. Raises ContextFullError when the
         prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop()` ends it with a
         last step; dropping the iterator is fine too.
         """
-        loop = self._begin(prompt, options)
+        loop = self._begin(prompt, options, chooser(self._session) if chooser else self._chooser(options))
         started = time.perf_counter()
         try:
             self._read_prompt(options.drafter in ("auto", "draft"), on_prompt)
@@ -242,7 +247,7 @@ class Engine:
         self._opened.append(context)
         return context
 
-    def _begin(self, prompt: Sequence[int], options: Options) -> Loop:
+    def _begin(self, prompt: Sequence[int], options: Options, chooser: Chooser) -> Loop:
         """Put everything at the beginning of an answer."""
         self._check(prompt, options)
         self._stopping = False
@@ -261,7 +266,7 @@ class Engine:
         return Loop(
             target=self._context,
             sampler=sampler,
-            policy=self._chooser(options),
+            policy=chooser,
             drafters=tuple(self._drafters.values()),
             codec=self.target.vocabulary,
             request=Request(self.seed, options.max_tokens, options.stop, options.logprobs),

@@ -225,7 +225,7 @@ def _draft_past_the_edge(patch: pytest.MonkeyPatch) -> None:
 
 def _index_kept_after_edit(patch: pytest.MonkeyPatch) -> None:
     def rewind(self: Lookup, length: int) -> None:
-        del self._stream[length:]
+        del self._index.tokens[length:]
 
     patch.setattr(Lookup, "rewind", rewind)
 
