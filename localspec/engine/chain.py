@@ -27,8 +27,9 @@ _DIFFERS = (0.17, 0.31, 0.40, 0.57, 0.66, 0.72, 0.86, 0.96)
 _COPY_CLASSES = (0.3, 0.6, 0.85)
 _COPY_DIFFERS = (0.06, 0.15, 0.35, 0.60)
 _RELATIONS = len(_COPY_DIFFERS)
-_CATCH_UP_SHARE = 0.2
-"""Catching up serves the steps after this one too, so one look is charged only this share of it."""
+_USAGE_MEMORY = 0.9
+_TRUST_WEIGHT = 8.0
+"""Tokens that long copies are trusted with before this answer has shown how far they carry in it."""
 _SURE_COPY = 0.85
 """Without a look only copies that are at least this sure are taken."""
 _OUTLOOK_SIZE = 200.0
@@ -65,6 +66,11 @@ class Chain:
     """Whether the draft model was asked for the last draft."""
     spent_ms: float = 0.0
     """What asking it was expected to cost."""
+    copied: float = _TRUST_WEIGHT
+    promised: float = _TRUST_WEIGHT
+    """Tokens that copies have won in this answer, and those they had promised."""
+    usage: float = 0.5
+    """Share of steps, of late, that asked the draft model."""
     _since_solved: int = _SOLVE_EVERY
 
     def build(self, limit: int, rate: float, step: int, probe: bool = False) -> tuple[Draft, float]:
@@ -73,6 +79,7 @@ class Chain:
 
         `rate`: tokens per millisecond that time is worth. `probe`: ask the draft model first, whatever it promises.
         """
+        self.usage = _USAGE_MEMORY * self.usage + (1.0 - _USAGE_MEMORY) * self.looked
         self.looks, self.looked, self.spent_ms = [], False, 0.0
         model = self.model if self.model and self.model.room > 0 else None
         self._since_solved += 1
@@ -80,6 +87,22 @@ class Chain:
             self._since_solved = 0
             self._solve(rate)
         return _Build(self, model, limit, rate, step, probe).run()
+
+    def begin(self) -> None:
+        """A new answer begins: how far copies carry in it is not known yet."""
+        self.copied = self.promised = _TRUST_WEIGHT
+
+    def judge(self, draft: Draft, accepted: int) -> None:
+        """A draft has been verified: copies that break off early in this answer are promised less from now on."""
+        if draft.drafter != "lookup" or len(draft.tokens) < 2:
+            return
+        self.promised += sum(draft.survival)
+        self.copied += accepted
+
+    @property
+    def trust(self) -> float:
+        """How much of what long copies promise they have been keeping in this answer, at most all of it."""
+        return min(1.0, self.copied / self.promised)
 
     def _solve(self, rate: float) -> None:
         outlook = [sum(column) for column in zip(*self.outlooks.values(), strict=True)] or [1.0] * (2 * BINS)
@@ -165,9 +188,11 @@ class _Build:
         if self.tokens[self.copy_start :] != list(self.copy.tokens[:done]) or done > len(self.copy.tokens):
             self.copy, self.copy_start, done = lookup.extend(self.tokens, self.limit - n), n, 0
         before = self.copy.survival[done - 1] if done else 1.0
-        return Draft(
-            self.copy.drafter, self.copy.tokens[done:], tuple(reached / before for reached in self.copy.survival[done:])
+        trust = self.chain.trust
+        survival = tuple(
+            reached / before * (1.0 if index == 0 else trust) for index, reached in enumerate(self.copy.survival[done:])
         )
+        return Draft(self.copy.drafter, self.copy.tokens[done:], survival)
 
     def _copy_gain(self, copied: Draft) -> float:
         """The most that copying on from here can gain."""
@@ -201,7 +226,8 @@ class _Build:
             gain += weight * max(0.0, reached - price + onward)
         look_ms = costs.draft_ms(1)
         catch_up = costs.draft_ms(self.model.lag) - look_ms
-        return gain / sum(bins) - self.rate * (look_ms + _CATCH_UP_SHARE * catch_up)
+        # Catching up serves the steps after this one too, as far as they use the draft model.
+        return gain / sum(bins) - self.rate * (look_ms + (1.0 - self.chain.usage) * catch_up)
 
     def _confirmed_copy_gain(self, copied: Draft) -> float:
         """What copying on behind a look that agreed gains, per unit of survival."""

@@ -24,7 +24,7 @@ from localspec.engine.sampling import Sampler, Sampling
 from localspec.engine.step import NO_DRAFTER, Finish, Step
 
 LONGEST_DRAFT = 32
-DEFAULT_LENGTHS = {"auto": 16, "draft": 4, "lookup": 10, "none": 0}
+DEFAULT_LENGTHS = {"auto": 32, "draft": 4, "lookup": 10, "none": 0}
 """Longest draft by drafter, where none is asked for."""
 DEFAULT_CONTEXT = 8192
 VERIFICATIONS = ("auto", "match", "rejection")
@@ -173,6 +173,17 @@ class Engine:
         """What passes cost on this machine, as known now."""
         return self._session.chain.costs
 
+    def simulate(self, target_ms: Callable[[int], float], draft_ms: Callable[[int], float]) -> None:
+        """Take the tokens from here and the time from elsewhere: from now on a pass of a model takes what these say for its
+        width, and reading a prompt takes none. What has been learned so far is forgotten."""
+        widths = range(1, LONGEST_DRAFT + 2)
+        costs = Costs(CostCurve.measured({width: target_ms(width) for width in widths}))
+        self._context.pass_ms = target_ms
+        if self._draft_model:
+            costs.draft = CostCurve.measured({width: draft_ms(width) for width in widths})
+            self._draft_context.pass_ms = draft_ms
+        self._session = Session(Chain(costs, self._lookup, self._draft_model))
+
     @property
     def context_length(self) -> int:
         """Tokens the conversation can have."""
@@ -196,13 +207,13 @@ class Engine:
         chooser: Callable[[Session], Chooser] | None = None,
     ) -> Iterator[Step]:
         """Answer a prompt given as token ids; yields a Step for each target pass. `chooser` makes another policy than the
-        one that the options ask for.
+        one that the options ask for, once the drafters have followed the prompt.
 
         What the prompt has in common with the conversation so far is not read again. Raises ContextFullError when the
         prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop()` ends it with a
         last step; dropping the iterator is fine too.
         """
-        loop = self._begin(prompt, options, chooser(self._session) if chooser else self._chooser(options))
+        loop = self._begin(prompt, options, chooser)
         started = time.perf_counter()
         try:
             self._read_prompt(options.drafter in ("auto", "draft"), on_prompt)
@@ -247,7 +258,7 @@ class Engine:
         self._opened.append(context)
         return context
 
-    def _begin(self, prompt: Sequence[int], options: Options, chooser: Chooser) -> Loop:
+    def _begin(self, prompt: Sequence[int], options: Options, chooser: Callable[[Session], Chooser] | None) -> Loop:
         """Put everything at the beginning of an answer."""
         self._check(prompt, options)
         self._stopping = False
@@ -266,7 +277,7 @@ class Engine:
         return Loop(
             target=self._context,
             sampler=sampler,
-            policy=chooser,
+            policy=chooser(self._session) if chooser else self._chooser(options),
             drafters=tuple(self._drafters.values()),
             codec=self.target.vocabulary,
             request=Request(self.seed, options.max_tokens, options.stop, options.logprobs),

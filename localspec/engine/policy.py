@@ -79,6 +79,9 @@ class Policy:
     decision: Decision | None = None
     _probing: bool = False
 
+    def __post_init__(self) -> None:
+        self.session.chain.begin()
+
     def choose(self, room: int, step: int) -> Draft:
         """The step with the most expected tokens for its time."""
         session, limit = self.session, min(room, self.draft_max)
@@ -99,6 +102,7 @@ class Policy:
         """Follow the rate, the costs and the acceptance."""
         session, costs = self.session, self.session.chain.costs
         session.chain.learn(emitted)
+        session.chain.judge(draft, len(emitted) - 1 if draft.tokens else 0)
         costs.target.observe(width, verify_ms)
         if session.chain.looked and session.chain.model and costs.draft:
             for tokens, ms in session.chain.model.passes:

@@ -8,6 +8,7 @@ from textual.screen import Screen
 from localspec.tui.backend import Load
 from localspec.tui.engine_worker import EngineWorker
 from localspec.tui.screens.chat import ChatScreen
+from localspec.tui.widgets.answer import OLD_ANSWERS
 
 
 class ChatApp(App[None]):
@@ -18,6 +19,7 @@ class ChatApp(App[None]):
 
     def __init__(self, load: Load) -> None:
         super().__init__()
+        self.console.push_theme(OLD_ANSWERS)
         self.worker = EngineWorker(load)
 
     def get_default_screen(self) -> Screen[None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
+
+from localspec.engine.step import Finish, Step
 
 if TYPE_CHECKING:
     from localspec.chat.conversation import Conversation
     from localspec.engine.engine import Engine, EngineSettings, Options
-    from localspec.engine.step import Step
 
 PromptProgress = Callable[[int, int], None]
 """Called with the prompt tokens read so far and their number."""
@@ -47,7 +49,8 @@ class Backend(Protocol):
         """Tokens of the conversation so far."""
 
     def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
-        """Add a turn and stream its answer. Raises UserError."""
+        """Add a turn and stream its answer. A turn stopped or failed before the first word is not in the conversation:
+        a long one would be read again with the next. Raises UserError."""
 
     def restart(self) -> None:
         """Begin an empty conversation."""
@@ -95,7 +98,16 @@ class EngineBackend:
 
     def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
         """Add a turn and stream its answer. Raises UserError."""
-        return self._conversation.ask(words, self._options, on_prompt=on_prompt)
+        messages = self._conversation.messages
+        before, keep = len(messages), False
+        try:
+            with closing(self._conversation.ask(words, self._options, on_prompt=on_prompt)) as steps:
+                for step in steps:
+                    keep = keep or bool(step.text) or step.finish not in (None, Finish.INTERRUPTED)
+                    yield step
+        finally:
+            if not keep:
+                del messages[before:]
 
     def restart(self) -> None:
         """Begin an empty conversation; what it shares with the old one stays in the cache."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from localspec.engine.errors import UserError
+from localspec.engine.step import Finish
 from localspec.tui.backend import Backend, Load
 from localspec.tui.messages import (
     Answered,
@@ -146,12 +147,13 @@ class EngineWorker:
             if not self._backend:
                 raise UserError(self._no_backend)
             for step in self._backend.ask(words, lambda done, total: self._on_prompt(answer, done, total)):
-                begun, finish = True, step.finish
+                begun, finish = begun or bool(step.text), step.finish
                 self._events.put(Stepped(answer.turn, step, time.perf_counter(), self._backend.context_used))
         except Exception as error:
             self._events.put(Failed(answer.turn, _sentence(error), begun))
         else:
-            self._events.put(Answered(answer.turn, finish))
+            taken_back = finish is Finish.INTERRUPTED and not begun
+            self._events.put(TakenBack(answer.turn) if taken_back else Answered(answer.turn, finish))
 
     def _on_prompt(self, answer: _Answer, done: int, total: int) -> None:
         self._events.put(Reading(answer.turn, done, total, time.perf_counter()))

@@ -78,7 +78,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The turn was stopped before its answer began, and is not in the conversation."""
+    """The turn was stopped before the first word of its answer, and is not in the conversation."""
 
     turn: int
 

@@ -84,8 +84,8 @@ def test_as_draft_of_another_kind(memory_case: MemoryCase, own: Path, target: Pa
 def test_a_draft_model_is_not_read_from_the_beginning(memory_case: MemoryCase, own: Path, passes: Passes) -> None:
     """After a refusal it goes back to the end of the text it knew, whatever its memory."""
     with opening(memory_case, own, own) as engine:
-        options = Options(Sampling(temperature=1.0), "draft", draft_max=5, verification="rejection", max_tokens=60)
         for seed in range(3):
+            options = Options(WARM, "draft", draft_max=5, verification="rejection", seed=seed, max_tokens=60)
             passes.clear()
             write(engine, Options(WARM, "lookup", seed=seed, max_tokens=20))
             write(engine, options)

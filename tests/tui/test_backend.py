@@ -103,6 +103,18 @@ def test_a_stopped_answer_ends_and_the_next_one_is_whole(tiny_llama: Path) -> No
         backend.close()
 
 
+def test_a_turn_stopped_before_the_first_word_is_forgotten(tiny_llama: Path) -> None:
+    backend = engine_loader(EngineSettings(tiny_llama), OPTIONS, None)(Report())
+    try:
+        whole = write(backend, "Hello")
+        backend.restart()
+        stopped = list(backend.ask("Something else " * 60, lambda done, total: backend.stop()))
+        assert [step.finish for step in stopped] == [Finish.INTERRUPTED]
+        assert write(backend, "Hello") == whole
+    finally:
+        backend.close()
+
+
 def test_a_failure_while_finding_the_options_frees_the_engine(
     tiny_llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,20 @@ async def test_a_stopped_answer_keeps_what_was_written_and_the_chat_goes_on() ->
     app.worker.join()
 
 
+async def test_a_turn_stopped_before_the_first_word_goes_back_into_the_prompt() -> None:
+    app, backend = app_with([HOLD, "too late"], ["Fine."])
+    async with app.run_test() as pilot:
+        await send(pilot, "a very long question")
+        await until(pilot, lambda: backend.asked)
+        await pilot.press("m", "o", "r", "e", "escape")
+        await until(pilot, lambda: chat(app).query_one(Prompt).text == "a very long question\nmore")
+        assert not chat(app).query(Turn)
+        await pilot.press("enter")
+        await finished(pilot, 1)
+        assert "Fine." in seen(app)
+    app.worker.join()
+
+
 async def test_one_can_write_while_an_answer_is_written_but_sending_waits() -> None:
     app, backend = app_with(["part", HOLD, " end."], ["next answer"])
     async with app.run_test() as pilot:

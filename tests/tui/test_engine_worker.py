@@ -72,8 +72,8 @@ def test_a_stop_between_asking_and_the_engines_beginning_is_not_lost(start: Star
     worker = start(lambda report: backend)
     until(worker, Loaded)
     worker.ask("hi")
-    events = until(worker, Answered)
-    assert events[-1] == Answered(1, Finish.INTERRUPTED)
+    events = until(worker, TakenBack)
+    assert events[-1] == TakenBack(1)
     assert [event.step.text for event in events if isinstance(event, Stepped)] == [""]
 
 

@@ -27,6 +27,8 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 def test_anything_becomes_text_that_a_terminal_can_be_given(text: str) -> None:
     shown = literal(text)
     shown.encode("utf-8")
-    assert all(character in "\t\n" or not ("\x00" <= character < " " or "\x7f" <= character < "\xa0") for character in shown)
+    assert all(
+        character in "\t\n" or not ("\x00" <= character < " " or "\x7f" <= character < "\xa0") for character in shown
+    )
     assert len(shown.splitlines()) == len(shown.split("\n")) - (shown.endswith("\n") or not shown)
     assert literal(shown) == shown

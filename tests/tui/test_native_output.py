@@ -28,12 +28,12 @@ def test_native_text_goes_to_the_file_and_pythons_own_to_the_terminal(
 
 
 def test_everything_is_put_back_after_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    open_before = len(os.listdir("/dev/fd"))
+    open_before = len(list(Path("/dev/fd").iterdir()))
     with pytest.raises(ZeroDivisionError), native_output_to(tmp_path / "log"):
         raise ZeroDivisionError
     os.write(2, b"here\n")
     assert capfd.readouterr().err == "here\n"
-    assert len(os.listdir("/dev/fd")) == open_before
+    assert len(list(Path("/dev/fd").iterdir())) == open_before
 
 
 def test_a_log_that_cannot_be_written_does_not_matter(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,9 @@ class Terminal:
         self.main, self.side = pty.openpty()
         termios.tcsetwinsize(self.side, (HEIGHT, WIDTH))
         self.modes = termios.tcgetattr(self.side)
+        # What is typed before the program reads it would be echoed, and look like something written.
+        self.modes[3] &= ~termios.ECHO
+        termios.tcsetattr(self.side, termios.TCSANOW, self.modes)
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "", "LINES": ""}
         self.program = subprocess.Popen(
             command, stdin=self.side, stdout=self.side, stderr=self.side, env=environment, start_new_session=True
@@ -101,7 +104,13 @@ def terminal(tiny_llama: Path, tmp_path: Path) -> Iterator[Terminal]:
     script = tmp_path / "chat.py"
     script.write_text(CHAT)
     opened = Terminal(
-        [sys.executable, str(script), str(tiny_llama), str(tmp_path / "logs" / "localspec.log"), str(tmp_path / "drawn")]
+        [
+            sys.executable,
+            str(script),
+            str(tiny_llama),
+            str(tmp_path / "logs" / "localspec.log"),
+            str(tmp_path / "drawn"),
+        ]
     )
     yield opened
     opened.close()
@@ -115,8 +124,9 @@ def expected_answer(model: Path) -> str:
 def test_only_textual_writes_to_the_terminal_and_it_is_left_whole(
     terminal: Terminal, tiny_llama: Path, tmp_path: Path
 ) -> None:
+    terminal.type(b"Hel")
     terminal.until(lambda: "llama is ready." in terminal.shown)
-    terminal.type(b"Hello\r")
+    terminal.type(b"lo\r")
     terminal.until(lambda: "cut off here" in terminal.shown)
     assert expected_answer(tiny_llama)[:8] in terminal.shown
     assert "1.00 tokens/step" in terminal.shown

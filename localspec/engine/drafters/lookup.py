@@ -36,6 +36,11 @@ class Lookup:
         self._last: list[tuple[int, _Key]] = []
         """What the last proposal said, token by token, and by which rate."""
 
+    @property
+    def stream(self) -> Sequence[int]:
+        """The text as it has been followed so far."""
+        return self._index.tokens
+
     def observe(self, tokens: Sequence[int]) -> None:
         """Judge the last proposal by what really came, then extend the index; microseconds per token."""
         for token, (proposed, key) in zip(tokens, self._last, strict=False):

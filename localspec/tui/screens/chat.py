@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
@@ -107,6 +107,17 @@ class ChatScreen(Screen[None]):
 
     # What the person does.
 
+    def on_key(self, event: events.Key) -> None:
+        """Typed before the prompt had the focus, perhaps even before there was a screen: it is meant for the prompt."""
+        if self._prompt.takes(event):
+            self._prompt.focus()
+            self._prompt.post_message(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """The same."""
+        self._prompt.focus()
+        self._prompt.post_message(event)
+
     @on(Prompt.Sent)
     async def _take(self, event: Prompt.Sent) -> None:
         """A command is done; anything else is sent."""
@@ -147,7 +158,7 @@ class ChatScreen(Screen[None]):
         self._show_status()
 
     async def action_stop(self) -> None:
-        """Stop the answer; a message that waits for the model goes back into the prompt."""
+        """Stop the answer; a message that is not being answered yet goes back into the prompt."""
         if not self._asked:
             return
         self._worker.stop()
@@ -250,7 +261,7 @@ class ChatScreen(Screen[None]):
         asked.reading = None
         asked.figures.add(event.step, event.at)
         text.append(event.step.text)
-        if self._loaded:
+        if self._loaded and event.step.width:
             self._status.show_context(event.context_used, self._loaded.context_length)
 
     async def _on_end(self, asked: _Asked, event: Answered | TakenBack | Failed, text: list[str]) -> None:

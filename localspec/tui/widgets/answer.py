@@ -5,6 +5,7 @@ import logging
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from rich.markdown import Markdown as RichMarkdown
+from rich.theme import Theme
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
@@ -13,6 +14,24 @@ from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from localspec.tui.literal import literal
+
+OLD_ANSWERS = Theme(
+    {
+        **{f"markdown.h{level}": "bold" for level in range(1, 7)},
+        "markdown.h2": "bold underline",
+        "markdown.h7": "italic",
+        "markdown.code": "bold",
+        "markdown.item.bullet": "bold",
+        "markdown.item.number": "bold",
+        "markdown.link": "underline",
+        "markdown.link_url": "underline",
+        "markdown.block_quote": "italic",
+        "markdown.hr": "dim",
+        "markdown.table.border": "dim",
+        "markdown.table.header": "bold",
+    }
+)
+"""Rich's own colors are loud, and made for one background."""
 
 _log = logging.getLogger("localspec.tui")
 
@@ -92,7 +111,7 @@ class Answer(Vertical):
         if self.settled:
             return
         self.settled = True
-        rendered = RichMarkdown("")
+        rendered = RichMarkdown("", code_theme="ansi_dark" if self.app.current_theme.dark else "ansi_light")
         rendered.parsed = parser().parse(literal(self.text))
         old, self._view = self._view, Static(rendered, classes="settled")
         await self.mount(self._view, before=old)

@@ -52,6 +52,10 @@ class Prompt(TextArea):
         """Put `text` before what stands in the prompt: it was not sent after all."""
         self._show(f"{text}\n{self.text}" if self.text.strip() else text)
 
+    def takes(self, event: events.Key) -> bool:
+        """Whether the key is text: no other widget gets to see it once the prompt has."""
+        return event.is_printable or event.key in ("enter", *_NEW_LINE_KEYS)
+
     def action_delete_or_quit(self) -> None:
         """Delete to the right; ask to quit when there is nothing."""
         if self.text:
