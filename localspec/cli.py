@@ -5,7 +5,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, Literal, TextIO
 
 import click
 
@@ -91,7 +92,9 @@ class Program(click.Group):
             formatter.write_text(f"The chat takes the other options of an answer, too: see {PROGRAM} run -h.")
 
 
-@click.group(PROGRAM, cls=Program, context_settings=CONTEXT, invoke_without_command=True, subcommand_metavar="[COMMAND]")
+@click.group(
+    PROGRAM, cls=Program, context_settings=CONTEXT, invoke_without_command=True, subcommand_metavar="[COMMAND]"
+)
 @model_options
 @click.version_option(__version__, prog_name=PROGRAM)
 @click.pass_context
@@ -232,6 +235,66 @@ def _usage_sentence(error: click.ClickException) -> str:
 
 def _shortened(word: str) -> str:
     return word if len(word) <= _SHOWN_CHARACTERS else f"{word[:_SHOWN_CHARACTERS]}…"
+
+
+_PROFILES = ("cuda", "mlx", "cpu", "metal")
+_BENCH_EPILOG = """Unless asked otherwise, answers are greedy and up to 128 tokens long, and the
+random numbers are those of seed 0."""
+
+
+def _positive(_context: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise click.BadParameter("give a whole number from 1 on")
+    return value
+
+
+@cli.command(cls=ModelCommand, context_settings=CONTEXT, epilog=_BENCH_EPILOG)
+@model_options
+@click.option("--prompts", metavar="FILE", type=click.Path(path_type=Path), help="Lines as in Spec-Bench.  [our own]")
+@click.option("--arms", metavar="LIST", help="What to compare; draft:3,suffix for example.")
+@click.option("--repeat", metavar="N", type=int, callback=_positive, default=1, help="Rounds over all prompts.  [1]")
+@click.option("--limit", metavar="N", type=int, callback=_positive, help="Prompts of each category.  [all]")
+@click.option("--simulate", metavar="PROFILE", type=click.Choice(_PROFILES), help=f"{', '.join(_PROFILES)}: its times.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="A table in Markdown.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.pass_context
+def bench(context: click.Context, /, **given: Any) -> int:
+    """Compare drafting with plain decoding.
+
+    All arms answer every prompt in turn on one loaded model, and are compared
+    per category of prompts. They are plain, auto, draft:K (always K tokens by the draft model), lookup (our own,
+    without a draft model), and for comparison the rules of others:
+    lookup:nNkK, longest5, suffix and first.
+
+    \b
+    Examples:
+      localspec bench -m large.gguf -d small.gguf --limit 2
+      localspec bench --arms plain,lookup,suffix --json
+      localspec bench --simulate cuda --arms plain,auto,lookup:n3k10
+    """
+    before = context.find_object(Before) or Before()
+    before.debug = before.debug or given.pop("debug")
+    if given["as_json"] and given["as_markdown"]:
+        raise WrongUsageError("A comparison has one form; choose one of --json and --markdown.")
+    if before.given.get("drafter") or given.get("drafter"):
+        raise WrongUsageError("A comparison chooses its drafters with --arms; leave out --drafter.")
+    settings = _settings(before.given, given)
+
+    from localspec.bench import BenchRun, Comparison, chosen_arms, chosen_profile, chosen_prompts
+    from localspec.interruption import Interruption
+
+    try:
+        arms = chosen_arms(given["arms"], settings)
+    except UserError as error:
+        raise WrongUsageError(str(error)) from error
+    prompts = chosen_prompts(given["prompts"], given["limit"])
+    comparison = Comparison(arms, prompts, given["repeat"], chosen_profile(given["simulate"]))
+    form: Literal["json", "markdown", "text"] = (
+        "json" if given["as_json"] else "markdown" if given["as_markdown"] else "text"
+    )
+    with Interruption() as interruption:
+        return BenchRun(settings, find_folders(), interruption, comparison, form, given["quiet"]).run()
 
 
 def main() -> None:

@@ -141,10 +141,7 @@ async def send(pilot: Pilot[None], text: str) -> None:
 
 async def finished(pilot: Pilot[None], answers: int) -> None:
     """Wait until so many answers are complete and laid out."""
-    await until(
-        pilot, lambda: len(list(chat(pilot.app).query(Answer))) == answers and status_says(pilot.app, "f1 help")
-    )
-    await pilot.app.workers.wait_for_complete()
+    await until(pilot, lambda: [answer.complete for answer in chat(pilot.app).query(Answer)] == [True] * answers)
     await pilot.pause()
 
 

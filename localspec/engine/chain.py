@@ -28,8 +28,10 @@ _COPY_CLASSES = (0.3, 0.6, 0.85)
 _COPY_DIFFERS = (0.06, 0.15, 0.35, 0.60)
 _RELATIONS = len(_COPY_DIFFERS)
 _USAGE_MEMORY = 0.9
-_TRUST_WEIGHT = 8.0
-"""Tokens that long copies are trusted with before this answer has shown how far they carry in it."""
+_LONG_COPY = 4
+_TRUST_WEIGHT, _TRUST_AT_FIRST, _TRUST_CARRIED = 16.0, 0.5, 0.3
+"""How far long copies are trusted before an answer has shown how far they carry in it: so many tokens weigh this share, and the
+answers before it count so much."""
 _SURE_COPY = 0.85
 """Without a look only copies that are at least this sure are taken."""
 _OUTLOOK_SIZE = 200.0
@@ -51,6 +53,14 @@ class _Look:
 
 
 @dataclass(slots=True)
+class _Run:
+    """A copy that is being watched."""
+
+    copy: Draft
+    matched: int = 0
+
+
+@dataclass(slots=True)
 class Chain:
     """The builder of drafts for one engine; it remembers how good each kind of token has been."""
 
@@ -66,22 +76,28 @@ class Chain:
     """Whether the draft model was asked for the last draft."""
     spent_ms: float = 0.0
     """What asking it was expected to cost."""
-    copied: float = _TRUST_WEIGHT
-    promised: float = _TRUST_WEIGHT
-    """Tokens that copies have won in this answer, and those they had promised."""
+    copied: float = 0.0
+    promised: float = 0.0
+    """Tokens that copies have carried in this answer, and those they had promised."""
+    proposed: Draft = field(default_factory=lambda: Draft("lookup"))
+    run: "_Run | None" = None
     usage: float = 0.5
     """Share of steps, of late, that asked the draft model."""
     _since_solved: int = _SOLVE_EVERY
 
-    def build(self, limit: int, rate: float, step: int, probe: bool = False) -> tuple[Draft, float]:
+    def build(
+        self, limit: int, rate: float, step: int, probe: bool = False, may_look: bool = True
+    ) -> tuple[Draft, float]:
         """The draft of a step, and how much more it is worth than plain decoding from here on, in tokens; an empty one
         where nothing is.
 
         `rate`: tokens per millisecond that time is worth. `probe`: ask the draft model first, whatever it promises.
+        `may_look`: it may be asked at all.
         """
         self.usage = _USAGE_MEMORY * self.usage + (1.0 - _USAGE_MEMORY) * self.looked
         self.looks, self.looked, self.spent_ms = [], False, 0.0
-        model = self.model if self.model and self.model.room > 0 else None
+        self.proposed = Draft("lookup")
+        model = self.model if may_look and self.model and self.model.room > 0 else None
         self._since_solved += 1
         if model and self._since_solved > _SOLVE_EVERY:
             self._since_solved = 0
@@ -89,15 +105,25 @@ class Chain:
         return _Build(self, model, limit, rate, step, probe).run()
 
     def begin(self) -> None:
-        """A new answer begins: how far copies carry in it is not known yet."""
-        self.copied = self.promised = _TRUST_WEIGHT
+        """A new answer begins: how far copies carry in it is hardly known yet."""
+        self.copied = _TRUST_AT_FIRST * _TRUST_WEIGHT + _TRUST_CARRIED * self.copied
+        self.promised = _TRUST_WEIGHT + _TRUST_CARRIED * self.promised
+        self.run = None
 
-    def judge(self, draft: Draft, accepted: int) -> None:
-        """A draft has been verified: copies that break off early in this answer are promised less from now on."""
-        if draft.drafter != "lookup" or len(draft.tokens) < 2:
+    def follow(self, emitted: Sequence[int]) -> None:
+        """Watch how far a copy would have carried, used or not; then look at the next one."""
+        run = self.run or (_Run(self.proposed) if len(self.proposed.tokens) >= _LONG_COPY else None)
+        self.run = run
+        if run is None:
             return
-        self.promised += sum(draft.survival)
-        self.copied += accepted
+        for token in emitted:
+            if run.matched < len(run.copy.tokens) and run.copy.tokens[run.matched] == token:
+                run.matched += 1
+                continue
+            self.promised += sum(run.copy.survival)
+            self.copied += run.matched
+            self.run = None
+            return
 
     @property
     def trust(self) -> float:
@@ -183,7 +209,7 @@ class _Build:
             return Draft("lookup")
         n = len(self.tokens)
         if self.copy is None:
-            self.copy = lookup.propose(self.limit, self.step)
+            self.copy = self.chain.proposed = lookup.propose(self.limit, self.step)
         done = n - self.copy_start
         if self.tokens[self.copy_start :] != list(self.copy.tokens[:done]) or done > len(self.copy.tokens):
             self.copy, self.copy_start, done = lookup.extend(self.tokens, self.limit - n), n, 0

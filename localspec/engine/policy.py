@@ -24,6 +24,8 @@ _FIRST_STEPS = 8.0
 """Plain steps that the rate begins with."""
 _FIRST_PROBE, _RAREST_PROBE = 16, 256
 """Steps without a look after which the draft model is asked again; twice as many after each probe that came to nothing."""
+_PROBE_TAX = 0.01
+_WORTH_MEMORY = 0.985
 _RETIME_PLAIN = 96
 """Steps after which plain decoding is timed again."""
 
@@ -63,6 +65,8 @@ class Session:
     idle: int = 0
     """Steps since the draft model was last asked."""
     since_plain: int = 0
+    worth: float = 0.15
+    """What asking the draft model has won per step of late, in plain steps; below 0 it is asked only now and then."""
 
     @property
     def rate(self) -> float:
@@ -90,8 +94,8 @@ class Policy:
             return self._plain("the answer may have no more than one token")
         if session.since_plain >= _RETIME_PLAIN:
             return self._plain("plain decoding is timed again")
-        self._probing = chain.model is not None and session.idle >= session.probe_gap
-        draft, gain = chain.build(limit, rate, step, probe=self._probing)
+        self._probing = self._probe_is_due()
+        draft, gain = chain.build(limit, rate, step, self._probing, self._probing or session.worth > 0.0)
         session.idle = 0 if chain.looked else session.idle + 1
         if not draft.tokens or gain <= _MARGIN * rate * chain.costs.plain_ms:
             return self._plain(self._why_not())
@@ -102,7 +106,7 @@ class Policy:
         """Follow the rate, the costs and the acceptance."""
         session, costs = self.session, self.session.chain.costs
         session.chain.learn(emitted)
-        session.chain.judge(draft, len(emitted) - 1 if draft.tokens else 0)
+        session.chain.follow(emitted)
         costs.target.observe(width, verify_ms)
         if session.chain.looked and session.chain.model and costs.draft:
             for tokens, ms in session.chain.model.passes:
@@ -110,9 +114,21 @@ class Policy:
         session.since_plain = 0 if width == 1 else session.since_plain + 1
         session.tokens = session.tokens * _MEMORY + len(emitted)
         session.plain_steps = session.plain_steps * _MEMORY + (verify_ms + draft_ms) / costs.plain_ms
+        if session.chain.looked:
+            won = len(emitted) - (verify_ms + draft_ms) / costs.plain_ms
+            session.worth = _WORTH_MEMORY * session.worth + (1.0 - _WORTH_MEMORY) * won
         if self._probing:
             paid = bool(draft.tokens) and len(emitted) > 1
             session.probe_gap = _FIRST_PROBE if paid else min(_RAREST_PROBE, 2 * session.probe_gap)
+
+    def _probe_is_due(self) -> bool:
+        """Whether to ask a draft model that has not been worth it: rarely, and never at more than a small share of the time
+        since it was last asked."""
+        session, chain = self.session, self.session.chain
+        if chain.model is None or session.idle < session.probe_gap:
+            return False
+        price = chain.costs.draft_ms(chain.model.lag)
+        return price <= _PROBE_TAX * session.idle * chain.costs.plain_ms
 
     def _plain(self, reason: str) -> Draft:
         rate = 1000.0 / self.session.chain.costs.plain_ms

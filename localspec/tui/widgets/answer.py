@@ -77,6 +77,7 @@ class Answer(Vertical):
         super().__init__()
         self.text = ""
         """What has been written so far, as the model wrote it."""
+        self.complete = False
         self.settled = False
         self._view: Markdown | Static = _Text()
         self._note = Static("…", markup=False, classes="note")
@@ -105,6 +106,7 @@ class Answer(Vertical):
             await self._view.update(literal(self.text))
         self._note.update(Content(literal(note)))
         self._note.display = bool(note)
+        self.complete = True
 
     async def settle(self) -> None:
         """Become cheap: one widget in place of one for every paragraph, each of which a focus change would restyle."""

@@ -1,0 +1,131 @@
+"""Arms against plain decoding on one loaded engine, taking turns on every prompt."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from localspec.engine.engine import Engine, Options
+from localspec.engine.step import Finish, Totals
+from localspec.measure.arms import Arm
+from localspec.measure.profiles import Profile
+from localspec.measure.prompts import Prompt
+from localspec.measure.recording import Render
+from localspec.measure.replay import device_ms
+
+_WARM_UP = 8
+"""Tokens written before anything is timed: the first passes of a loaded model are slower than all others."""
+_SEEDS = 1 << 32
+
+BenchProgress = Callable[[Prompt, Arm, int, int], None]
+"""Called before each answer with its prompt and arm, how many answers are done and how many there will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one arm made of one prompt."""
+
+    tokens: tuple[int, ...]
+    steps: int
+    drafted: int
+    accepted: int
+    ms: float
+    """From the prompt's end to the answer's, by the clock on the wall; on a simulated device the two models' passes."""
+    host_ms: tuple[float, ...]
+    """Of each step, what it took besides the two models' passes; empty on a simulated device."""
+
+    @property
+    def ms_per_token(self) -> float:
+        """Milliseconds of a token."""
+        return self.ms / len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One prompt, answered once by every arm."""
+
+    prompt: Prompt
+    repeat: int
+    answers: dict[str, Answer]
+    """By the arm's name."""
+
+
+class Bench:
+    """One comparison on a loaded engine."""
+
+    def __init__(
+        self, engine: Engine, arms: Sequence[Arm], options: Options, render: Render, profile: Profile | None = None
+    ) -> None:
+        """`options`: of every answer; needs a seed, and the longest answer. `render`: a prompt's words as token ids.
+        `profile`: the device to simulate."""
+        self._engine, self._arms, self._options, self._render = engine, arms, options, render
+        self._simulated = profile is not None
+        if profile:
+            engine.simulate(profile.target_ms, profile.draft_ms)
+        self._makers = {arm.name: arm.start() for arm in arms}
+
+    def fits(self, prompt: Prompt) -> bool:
+        """Whether the prompt and its longest answer have room in the context."""
+        return len(self._render(prompt.turns[0])) + (self._options.max_tokens or 0) <= self._engine.context_length
+
+    def rounds(
+        self,
+        prompts: Sequence[Prompt],
+        repeats: int = 1,
+        progress: BenchProgress | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Round]:
+        """Answer the first turn of every prompt, all of them `repeats` times over. From prompt to prompt another arm begins,
+        so that whatever changes while the machine is busy changes for all alike. Ends when `stopping`, without the round
+        under way."""
+        self._warm_up(prompts)
+        total = repeats * len(prompts) * len(self._arms)
+        for number in range(repeats * len(prompts)):
+            repeat, index = divmod(number, len(prompts))
+            prompt, answers = prompts[index], dict[str, Answer]()
+            # The shift by `repeat` lets another arm begin with a prompt each time it comes round.
+            start = (index + repeat) % len(self._arms)
+            for place, arm in enumerate([*self._arms[start:], *self._arms[:start]]):
+                if progress:
+                    progress(prompt, arm, number * len(self._arms) + place, total)
+                answer = self._answer(prompt, arm, repeat, stopping)
+                if answer is None:
+                    return
+                answers[arm.name] = answer
+            yield Round(prompt, repeat, {arm.name: answers[arm.name] for arm in self._arms})
+
+    def _warm_up(self, prompts: Sequence[Prompt]) -> None:
+        if self._simulated or not prompts:
+            return
+        options = replace(self._options, drafter="none", max_tokens=_WARM_UP)
+        for _step in self._engine.generate(self._render(prompts[0].turns[0]), options):
+            pass
+
+    def _answer(self, prompt: Prompt, arm: Arm, repeat: int, stopping: Callable[[], bool]) -> Answer | None:
+        """None when it was stopped."""
+        started = 0.0
+
+        def reading(_done: int, _total: int) -> None:
+            nonlocal started
+            # The engine forgets a stop that came before the answer had begun.
+            if stopping():
+                self._engine.stop()
+            started = time.perf_counter()
+
+        if stopping():
+            return None
+        seed = ((self._options.seed or 0) + repeat) % _SEEDS
+        options = replace(self._options, seed=seed)
+        tokens: list[int] = []
+        totals = Totals()
+        for step in self._engine.generate(
+            self._render(prompt.turns[0]), options, reading, chooser=self._makers[arm.name]
+        ):
+            tokens.extend(step.tokens)
+            totals.add(step)
+        ms = 1000 * (time.perf_counter() - started)
+        if totals.finish is Finish.INTERRUPTED:
+            return None
+        if self._simulated:
+            ms = device_ms(totals)
+        host_ms = () if self._simulated else tuple(totals.host_ms)
+        return Answer(tuple(tokens), totals.steps, totals.drafted, totals.accepted, ms, host_ms)
