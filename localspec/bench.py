@@ -15,7 +15,8 @@ from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
 from localspec.hub.starter import FetchCancelledError
-from localspec.launch import engine_settings, options
+from localspec.interruption import EXIT_INTERRUPTED, Stoppable
+from localspec.launch import load_engine, options
 from localspec.logs import log_to_file
 from localspec.measure.arms import Arm, parse_arms
 from localspec.measure.bench import Bench
@@ -23,7 +24,7 @@ from localspec.measure.profiles import PROFILES, Profile
 from localspec.measure.prompts import Prompt, limit_per_category, load_prompts
 from localspec.measure.report import document, markdown, printable, text
 from localspec.measure.summary import Setup, Summary
-from localspec.run import EXIT_DONE, EXIT_INTERRUPTED, Stoppable
+from localspec.run import EXIT_DONE
 from localspec.settings import Folders, Settings
 
 DEFAULT_ARMS = "plain,auto,draft:3,lookup,lookup:n3k10"
@@ -91,16 +92,8 @@ class BenchRun:
         return EXIT_DONE if summary.complete else EXIT_INTERRUPTED
 
     def _load(self, progress: Progress) -> Engine:
-        def fetching(phase: str, done: int, total: int) -> None:
-            progress.show(f"{phase} a model to start with, only once: {done / 1e6:.0f} of {total / 1e6:.0f} MB")
-
-        def loading(what: str, share: float) -> bool:
-            progress.show(f"loading: {what} {share:4.0%}")
-            return not self.interruption.requested
-
         settings = replace(self.settings, drafter="auto")
-        chosen = engine_settings(settings, self.folders, fetching, lambda: self.interruption.requested)
-        return Engine(self._with_fresh_costs(chosen), loading)
+        return load_engine(settings, self.folders, progress, self.interruption, self._with_fresh_costs)
 
     def _with_fresh_costs(self, chosen: EngineSettings) -> EngineSettings:
         return replace(chosen, measure_costs=self.comparison.profile is None, cost_file=None)

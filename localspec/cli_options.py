@@ -13,8 +13,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 MODEL, ANSWER, DRAFTING, OTHER = "Model", "Answer", "Drafting", "Other"
 SAMPLING = "Sampling  [unless the model recommends something else]"
-_SECTIONS = (MODEL, ANSWER, SAMPLING, DRAFTING, OTHER)
-"""The headings of a command's help."""
+"""Headings of a command's help."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ _OPTIONS = (
         "auto, draft (model), lookup (text) or none.  [auto]",
         ("auto", "draft", "lookup", "none"),
     ),
-    _Shared(DRAFTING, ("--draft-max",), "N", "Longest draft, 1 to 32 tokens.  [8]"),
+    _Shared(DRAFTING, ("--draft-max",), "N", "Longest draft, up to 32.  [auto 32, draft 4, lookup 10]"),
     _Shared(
         DRAFTING,
         ("--verification",),
@@ -79,7 +78,11 @@ class _SharedOption(click.Option):
 
 
 class ModelCommand(click.Command):
-    """A command that runs a model: help shows its options under headings, one line each."""
+    """A command that runs a model: help shows its options under headings, one line each, its own ones under `heading`."""
+
+    def __init__(self, *arguments: Any, heading: str = ANSWER, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.heading = heading
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line. Where an error does not know which command it is about, it is told."""
@@ -92,15 +95,21 @@ class ModelCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, all in the same two columns."""
         shown = [
-            (_section(parameter), record)
+            (self._section(parameter), record)
             for parameter in self.get_params(ctx)
             if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
         ]
         width = max(len(names) for _section, (names, _text) in shown)
-        shown.sort(key=lambda item: _SECTIONS.index(item[0]))
+        order = [MODEL, self.heading, ANSWER, SAMPLING, DRAFTING, OTHER]
+        shown.sort(key=lambda item: order.index(item[0]))
         for section, items in groupby(shown, key=lambda item: item[0]):
             with formatter.section(section):
                 formatter.write_dl([(names.ljust(width), text) for _section, (names, text) in items])
+
+    def _section(self, parameter: click.Parameter) -> str:
+        if isinstance(parameter, _SharedOption):
+            return parameter.section
+        return OTHER if "--help" in parameter.opts else self.heading
 
 
 def model_options(command: Command) -> Command:
@@ -124,12 +133,6 @@ def setting_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were really given, by the name of their setting."""
     names = (option.setting for option in _OPTIONS)
     return {name: given[name] for name in names if given.get(name) is not None}
-
-
-def _section(parameter: click.Parameter) -> str:
-    if isinstance(parameter, _SharedOption):
-        return parameter.section
-    return OTHER if "--help" in parameter.opts else ANSWER
 
 
 def _completion(option: _Shared) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

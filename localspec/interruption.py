@@ -5,9 +5,16 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 EXIT_INTERRUPTED = 130
+
+
+class Stoppable(Protocol):
+    """A person's wish to stop, which may come at any moment and from another thread."""
+
+    requested: bool
+    on_request: Callable[[], None]
 
 
 class Interruption:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from localspec.console import Progress
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama.model import ALL_LAYERS
 from localspec.engine.sampling import Sampling
 from localspec.hub.resolve import default_model, resolve
 from localspec.hub.starter import fetch_starter
+from localspec.interruption import Stoppable
 from localspec.settings import Folders, Settings, make_private
 
 _SAMPLING = {
@@ -58,6 +60,32 @@ def _cost_file(folders: Folders) -> Path | None:
     except UserError:
         # Costs can be measured at every start.
         return None
+
+
+def load_engine(
+    settings: Settings,
+    folders: Folders,
+    progress: Progress,
+    interruption: Stoppable,
+    adjust: Callable[[EngineSettings], EngineSettings] = lambda chosen: chosen,
+) -> Engine:
+    """Find or fetch what to load and load it, showing how far that is. `adjust` may change what `engine_settings` chose.
+
+    Raises UserError; LoadCancelledError or FetchCancelledError when a stop is requested meanwhile.
+    """
+
+    def fetching(phase: str, done: int, total: int) -> None:
+        progress.show(f"{phase} a model to start with, only once: {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+
+    def loading(what: str, share: float) -> bool:
+        progress.show(f"{doing.get(what, what)} {share:4.0%}")
+        return not interruption.requested
+
+    chosen = adjust(engine_settings(settings, folders, fetching, lambda: interruption.requested))
+    doing = {"target": f"loading {chosen.target.stem}", "costs": "measuring how long this machine takes, only once"}
+    if chosen.draft:
+        doing["draft"] = f"loading {chosen.draft.stem}"
+    return Engine(chosen, loading)
 
 
 def options(settings: Settings, engine: Engine) -> Options:

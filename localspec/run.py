@@ -1,10 +1,8 @@
 """`localspec run`: one answer on stdout."""
 
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol
 
 from localspec.chat.conversation import Conversation
 from localspec.chat.messages import Document
@@ -14,20 +12,14 @@ from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
 from localspec.engine.step import Finish
 from localspec.hub.starter import FetchCancelledError
-from localspec.launch import engine_settings, options
+from localspec.interruption import EXIT_INTERRUPTED, Stoppable
+from localspec.launch import load_engine, options
 from localspec.logs import log_to_file
 from localspec.output import Form, Output
 from localspec.report import answer_report
 from localspec.settings import Folders, Settings
 
-EXIT_DONE, EXIT_INTERRUPTED = 0, 130
-
-
-class Stoppable(Protocol):
-    """A person's wish to stop, which may come at any moment and from another thread."""
-
-    requested: bool
-    on_request: Callable[[], None]
+EXIT_DONE = 0
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Run:
         log_to_file(self.folders.logs, LOGGER_NAME)
         progress = Progress(self.quiet)
         try:
-            with self._load(progress) as engine:
+            with load_engine(self.settings, self.folders, progress, self.interruption) as engine:
                 self.interruption.on_request = engine.stop
                 if self.interruption.requested:
                     return EXIT_INTERRUPTED
@@ -61,18 +53,6 @@ class Run:
             return EXIT_DONE
         finally:
             progress.clear()
-
-    def _load(self, progress: Progress) -> Engine:
-        def fetching(phase: str, done: int, total: int) -> None:
-            progress.show(f"{phase} a model to start with, only once: {done / 1e6:.0f} of {total / 1e6:.0f} MB")
-
-        def loading(what: str, share: float) -> bool:
-            file = chosen.target if what == "target" else chosen.draft
-            progress.show(f"loading {file.stem if file else what} {share:4.0%}")
-            return not self.interruption.requested
-
-        chosen = engine_settings(self.settings, self.folders, fetching, lambda: self.interruption.requested)
-        return Engine(chosen, loading)
 
     def _write(self, engine: Engine, words: str, documents: tuple[Document, ...], progress: Progress) -> int:
         def reading(done: int, total: int) -> None:

@@ -17,7 +17,7 @@ from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.errors import ContextFullError, Interrupted, UserError
 from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
-from localspec.engine.llama import Context, ContextSettings, Model, devices, version
+from localspec.engine.llama import Context, ContextSettings, LoadCancelledError, Model, devices, version
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
 from localspec.engine.policy import CHOICES, Chooser, Policy, Session
 from localspec.engine.sampling import Sampler, Sampling
@@ -163,8 +163,17 @@ class Engine:
         known = load_curve(settings.cost_file, key)
         if known or not settings.measure_costs:
             return known or CostCurve.guessed()
-        report = (lambda share: progress("costs", share)) if progress else None
+        cancelled = False
+
+        def report(share: float) -> bool:
+            nonlocal cancelled
+            cancelled = progress is not None and progress("costs", share) is False
+            return not cancelled
+
         ms_by_width = measure(context, widths, progress=report)
+        if cancelled:
+            # Half a measurement is not worth keeping.
+            raise LoadCancelledError
         save_curve(settings.cost_file, key, ms_by_width)
         return CostCurve.measured(ms_by_width)
 
@@ -178,10 +187,13 @@ class Engine:
         width, and reading a prompt takes none. What has been learned so far is forgotten."""
         widths = range(1, LONGEST_DRAFT + 2)
         costs = Costs(CostCurve.measured({width: target_ms(width) for width in widths}))
-        self._context.pass_ms = target_ms
+        self._context.pass_ms, self._context.busy_seconds = target_ms, 0.0
         if self._draft_model:
             costs.draft = CostCurve.measured({width: draft_ms(width) for width in widths})
-            self._draft_context.pass_ms = draft_ms
+            self._draft_context.pass_ms, self._draft_context.busy_seconds = draft_ms, 0.0
+        self._lookup = Lookup()
+        self._lookup.observe(self._stream)
+        self._drafters[self._lookup.name] = self._lookup
         self._session = Session(Chain(costs, self._lookup, self._draft_model))
 
     @property

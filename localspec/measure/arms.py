@@ -31,7 +31,9 @@ class Kind(Enum):
     ADAPTIVE = "adaptive"
     """Weighs costs and learns from answer to answer."""
     FIXED = "fixed"
-    """A recipe."""
+    """Always the same drafter and the same length, or two of them in a fixed order."""
+    RULE = "rule"
+    """A published rule of when to copy, and how much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ def _arm(name: str, longest: int) -> Arm:
         PLAIN: lambda: Arm(name, Kind.PLAIN, False, lambda: lambda _session: Fixed()),
         AUTO: lambda: Arm(name, Kind.ADAPTIVE, False, lambda: _Learning(longest, with_model=True)),
         "lookup": lambda: Arm(name, Kind.ADAPTIVE, False, lambda: _Learning(longest, with_model=False)),
-        "longest5": lambda: _copying(name, LongestMatch),
-        "suffix": lambda: _copying(name, BestSuffix),
-        "first": lambda: _copying(name, lambda: PromptLookup(*_FIRST_LOOKUP), _FIRST_DRAFT),
+        "longest5": lambda: _copying(name, Kind.RULE, LongestMatch),
+        "suffix": lambda: _copying(name, Kind.RULE, BestSuffix),
+        "first": lambda: _copying(name, Kind.FIXED, lambda: PromptLookup(*_FIRST_LOOKUP), _FIRST_DRAFT),
     }
     if name in simple:
         return simple[name]()
@@ -73,7 +75,7 @@ def _arm(name: str, longest: int) -> Arm:
         return Arm(name, Kind.FIXED, True, lambda: lambda session: Fixed(_model(session), length))
     if found := re.fullmatch(r"lookup:n(\d+)k(\d+)", name):
         ngram, copied = _whole(name, found[1], _LONGEST_NGRAM), _whole(name, found[2], LONGEST_DRAFT)
-        return _copying(name, lambda: PromptLookup(ngram, copied))
+        return _copying(name, Kind.FIXED, lambda: PromptLookup(ngram, copied))
     raise UserError(f"There is no arm {name}; the arms are {', '.join(KNOWN[:-1])} and {KNOWN[-1]}.")
 
 
@@ -85,13 +87,13 @@ def _whole(name: str, digits: str, most: int) -> int:
     return value
 
 
-def _copying(name: str, rule: Callable[[], Rule], draft_length: int = 0) -> Arm:
+def _copying(name: str, kind: Kind, rule: Callable[[], Rule], draft_length: int = 0) -> Arm:
     def make(session: policy.Session) -> policy.Chooser:
         followed = rule()
         followed.follow(_stream(session))
         return Copying(followed, _model(session) if draft_length else None, draft_length)
 
-    return Arm(name, Kind.FIXED, draft_length > 0, lambda: make)
+    return Arm(name, kind, draft_length > 0, lambda: make)
 
 
 class _Learning:

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 from localspec import __version__
@@ -16,11 +17,12 @@ _CURVE = (1, 2, 3, 5, 9, 17, 33)
 _HEADINGS = ("arm", "tokens/step", "ms/token", "accepted", "speedup", "80 % of answers")
 _COLUMNS = (18, 12, 10, 10, 9, 17)
 _LONGEST_NAME = 60
+_COLUMNS_OF_TERMINAL = 80
 
 
 def text(summary: Summary) -> str:
     """For a terminal, inside 80 columns."""
-    lines = list(_about(summary.setup))
+    lines = _wrapped(_about(summary.setup), indent=10)
     for category, by_arm in summary.categories.items():
         count = sum(round_.prompt.category == category for round_ in summary.rounds)
         lines += ["", f"{printable(category)[:_LONGEST_NAME]}, {count} {'answer' if count == 1 else 'answers'} an arm"]
@@ -28,7 +30,7 @@ def text(summary: Summary) -> str:
     if summary.means:
         lines += ["", "all categories, geometric mean of their speedups"]
         lines += [_row((arm, "", "", "", f"{mean:.2f}x", "")) for arm, mean in summary.means.items()]
-    return "\n".join([*lines, "", *_remarks(summary)]) + "\n"
+    return "\n".join([*lines, "", *_wrapped(_remarks(summary), indent=2)]) + "\n"
 
 
 def markdown(summary: Summary) -> str:
@@ -68,6 +70,10 @@ def document(summary: Summary) -> dict[str, Any]:
 def printable(words: str) -> str:
     """Words out of a file, which must neither break a table nor command a terminal."""
     return "".join(character if character.isprintable() else " " for character in words)
+
+
+def _wrapped(lines: Iterator[str], indent: int) -> list[str]:
+    return [part for line in lines for part in wrap(line, _COLUMNS_OF_TERMINAL, subsequent_indent=" " * indent)]
 
 
 def _about(setup: Setup) -> Iterator[str]:
@@ -120,7 +126,7 @@ def _remarks(summary: Summary) -> Iterator[str]:
     differing = summary.differing
     if differing is not None and any(differing.values()):
         found = ", ".join(f"{arm} {number}" for arm, number in differing.items() if number)
-        yield f"texts that are not plain decoding's, of {count}: {found} (passes of other widths round otherwise)"
+        yield f"texts that are not plain decoding's, of {count}: {found} (passes of different widths round differently)"
     elif differing is not None and count:
         yield f"texts: every arm wrote what plain decoding wrote, {count} times of {count}"
     if setup.skipped:

@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 from command import PATIENCE, call, execute, surroundings
 from localspec import __version__
 from localspec.cli import cli
+from localspec.cli_options import ModelCommand
 from localspec.settings import Settings, load_settings
 
 HEAVY = ("huggingface_hub", "jinja2", "llama_cpp", "localspec.engine.llama", "localspec.run", "numpy", "textual")
@@ -27,37 +28,43 @@ def test_the_help_of_the_program_fits_a_terminal():
     assert outcome.out == call("--help").out
     lines = outcome.out.splitlines()
     assert lines[0] == "Usage: localspec [OPTIONS] [COMMAND]"
-    assert len(lines) < 24
+    assert len(lines) - len(cli.commands) <= 21
     assert max(map(len, lines)) <= 80
     for command in cli.commands:
-        assert re.search(rf"^  {command}  ", outcome.out, re.MULTILINE)
+        assert re.search(rf"^  {command}  +[A-Z].*\.$", outcome.out, re.MULTILINE)
 
 
-def test_the_help_of_run_has_every_option_on_a_line_of_its_own():
-    outcome = call("run", "-h")
+OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: [\w|]+)? {2,}\S.*[.\]]$")
+MODEL_COMMANDS = [name for name, command in cli.commands.items() if isinstance(command, ModelCommand)]
+
+
+@pytest.mark.parametrize("command", MODEL_COMMANDS)
+def test_the_help_of_a_command_has_every_option_on_a_line_of_its_own(command):
+    outcome = call(command, "-h")
     assert (outcome.code, outcome.err) == (0, "")
     assert max(map(len, outcome.out.splitlines())) <= 80
-    listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)(?: [\w|]+)? {2,}\S.*[.\]]$", outcome.out, re.MULTILINE)
+    # From the first heading to the closing words there is nothing but headings, options and empty lines.
+    body = outcome.out.split("\nModel:\n")[1].split("  Show this message and exit.\n")[0].splitlines()
+    matches = [OPTION.match(line) for line in body[:-1] if line.startswith(" ")]
+    assert all(matches)
+    listed = [match[1] for match in matches if match]
     assert len(listed) == len(set(listed))
     shared = {f"--{field.name.replace('_', '-')}" for field in fields(Settings)}
-    assert set(listed) == shared | {"--json", "--jsonl", "--quiet", "--debug", "--help"}
-    # Nothing but these lines, headings and empty lines from the first heading on.
-    body = outcome.out.split("\nModel:\n")[1].split("\n\n  Model, sampling")[0].splitlines()
-    assert sum(line.startswith("  ") for line in body) == len(listed)
-    assert [line.split("  ")[0].rstrip(":") for line in body if line and line[0] != " "] == [
-        "Answer", "Sampling", "Drafting", "Other",
-    ]  # fmt: skip
+    assert shared | {"--debug", "--quiet"} <= set(listed)
+    headings = [line.split("  ")[0].rstrip(":") for line in body if line and line[0] != " "]
+    own = cli.commands[command].heading
+    assert headings == list(dict.fromkeys([own, "Answer", "Sampling", "Drafting", "Other"]))
 
 
 def test_the_examples_of_the_help_are_understood():
-    texts = (call("-h").out, call("run", "-h").out)
-    examples = re.findall(r"^    (?:.* \| )?localspec(.*?)(?:   .*)?$", "\n".join(texts), re.MULTILINE)
-    assert len(examples) == 7
+    texts = "\n".join(call(*words, "-h").out for words in ((), *([name] for name in cli.commands)))
+    examples = re.findall(r"^    (?:.* \| )?localspec(.*?)(?:   .*)?$", texts, re.MULTILINE)
+    assert len(examples) >= 4 + 3 * len(MODEL_COMMANDS)
     for example in examples:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', example.split(" < ")[0])]
         context = cli.make_context("localspec", words.copy())
-        if words[:1] == ["run"]:
-            assert cli.commands["run"].make_context("run", words[1:], parent=context).params["prompt"]
+        if context.invoked_subcommand is None and words and words[0] in cli.commands:
+            cli.commands[words[0]].make_context(words[0], words[1:], parent=context)
 
 
 def test_the_version_is_said():

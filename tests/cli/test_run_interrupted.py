@@ -111,7 +111,7 @@ def test_the_document_of_an_interrupted_answer_is_whole(tiny_llama, press, monke
 
 def show(text: str, press: Press, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C as soon as progress with this text is shown."""
-    monkeypatch.setattr("localspec.run.Progress.show", lambda _progress, shown: press() if text in shown else None)
+    monkeypatch.setattr("localspec.console.Progress.show", lambda _progress, shown: press() if text in shown else None)
 
 
 def test_control_c_while_the_prompt_is_read_gives_an_empty_answer(tiny_llama, press, monkeypatch):
@@ -131,13 +131,24 @@ def test_control_c_while_a_model_is_loaded_ends_the_loading(tiny_llama, tiny_dra
     assert (outcome.code, outcome.out, outcome.err) == (INTERRUPTED, "", "")
 
 
+def test_control_c_while_costs_are_measured_keeps_nothing_half_measured(tiny_llama, press, monkeypatch, own_folders):
+    show("measuring how long", press, monkeypatch)
+    run = ("run", "-m", tiny_llama, "--max-tokens", 3, "Hi")
+    outcome = call(*run)
+    assert (outcome.code, outcome.out, outcome.err) == (INTERRUPTED, "", "")
+    costs = own_folders / "cache" / "costs.json"
+    assert not costs.exists()
+    assert call(*run).code == 0
+    assert costs.exists()
+
+
 def test_control_c_between_loading_and_answering_is_not_forgotten(tiny_llama, press, monkeypatch):
     def load(*arguments: object) -> Engine:
         engine = Engine(*arguments)  # type: ignore[arg-type]
         press()
         return engine
 
-    monkeypatch.setattr("localspec.run.Engine", load)
+    monkeypatch.setattr("localspec.launch.Engine", load)
     outcome = call("run", "-m", tiny_llama, *ENDLESS)
     assert (outcome.code, outcome.out, outcome.err) == (INTERRUPTED, "", "")
 

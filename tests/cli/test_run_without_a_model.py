@@ -26,7 +26,7 @@ def index(tiny_llama: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_starter_is_fetched_once_and_answers(index, own_folders, monkeypatch):
     shown: list[str] = []
-    monkeypatch.setattr("localspec.run.Progress.show", lambda _progress, text: shown.append(text))
+    monkeypatch.setattr("localspec.console.Progress.show", lambda _progress, text: shown.append(text))
     values = call("run", "--json", "--max-tokens", 5, "Hi").document
     assert (values["model"], values["tokens"]) == ("tiny", 5)
     assert [file.name for file in (own_folders / "data" / "models").iterdir()] == ["tiny.gguf"]

@@ -39,7 +39,16 @@ def test_twins() -> None:
 
 @pytest.mark.parametrize(
     "padding",
-    ["[PAD151936]", "<pad>", "<|pad|>", "<unused12>", "<|reserved_special_token_5|>", "<|extra_id_0|>", "<dummy00001>", ""],
+    [
+        "[PAD151936]",
+        "<pad>",
+        "<|pad|>",
+        "<unused12>",
+        "<|reserved_special_token_5|>",
+        "<|extra_id_0|>",
+        "<dummy00001>",
+        "",
+    ],
 )
 def test_padding_is_no_difference(padding: str) -> None:
     """At the end of either, as model makers write it."""
@@ -54,7 +63,9 @@ def test_the_first_difference_is_named() -> None:
 
 
 def test_a_difference_of_the_last_common_token() -> None:
-    assert "token 2 is 'c' in the target and 'd' in the draft" in refused(Words("a", "b", "c", "[PAD]"), Words("a", "b", "d"))
+    assert "token 2 is 'c' in the target and 'd' in the draft" in refused(
+        Words("a", "b", "c", "[PAD]"), Words("a", "b", "d")
+    )
 
 
 def test_more_real_tokens_are_a_difference() -> None:

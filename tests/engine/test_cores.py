@@ -99,7 +99,14 @@ def test_no_container(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
-    [("0-3,8\n", {0, 1, 2, 3, 8}), ("5", {5}), ("", set()), ("\n", set()), ("0,2-2,7-9", {0, 2, 7, 8, 9}), ("x-3", set())],
+    [
+        ("0-3,8\n", {0, 1, 2, 3, 8}),
+        ("5", {5}),
+        ("", set()),
+        ("\n", set()),
+        ("0,2-2,7-9", {0, 2, 7, 8, 9}),
+        ("x-3", set()),
+    ],
 )
 def test_kernel_lists(text: str, numbers: set[int]) -> None:
     assert _parse_list(text) == numbers
@@ -107,9 +114,7 @@ def test_kernel_lists(text: str, numbers: set[int]) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's folders")
 @pytest.mark.parametrize(("found", "quota", "threads"), [(8, 0, 8), (8, 3, 3), (2, 6, 2), (0, 0, 1)])
-def test_the_smaller_of_cores_and_quota(
-    monkeypatch: pytest.MonkeyPatch, found: int, quota: int, threads: int
-) -> None:
+def test_the_smaller_of_cores_and_quota(monkeypatch: pytest.MonkeyPatch, found: int, quota: int, threads: int) -> None:
     monkeypatch.setattr(cores, "_linux_cores", lambda *_: found)
     monkeypatch.setattr(cores, "_container_quota", lambda _: quota)
     assert performance_cores.__wrapped__() == threads

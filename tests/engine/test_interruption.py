@@ -63,9 +63,7 @@ def consistent(engine: Engine) -> bool:
     """Both caches hold the beginning of the stream and nothing else that anybody believes in."""
     target = engine.target_context
     holds = target.tokens == list(engine.stream)[: len(target.tokens)]
-    return holds and all(
-        context.memory.length() == len(context.tokens) for context in (target, draft_context(engine))
-    )
+    return holds and all(context.memory.length() == len(context.tokens) for context in (target, draft_context(engine)))
 
 
 # --- stop() -----------------------------------------------------------------------------------------------------------

@@ -186,4 +186,6 @@ def test_other_seeds_in_the_same_slot_do_no_harm() -> None:
     stream += stream[30_000:30_006]
     found = index_of(stream).places()
     assert (30_006, 6) in found
-    assert all(length == next(n for n in range(40) if stream[place - n - 1] != stream[-n - 1]) for place, length in found)
+    assert all(
+        length == next(n for n in range(40) if stream[place - n - 1] != stream[-n - 1]) for place, length in found
+    )

@@ -108,9 +108,7 @@ def restores() -> Iterator[list[int]]:
         yield seen
 
 
-def test_who_goes_back_by_checkpoint(
-    memory_case: MemoryCase, own: Path, coarse: Path, passes: Passes
-) -> None:
+def test_who_goes_back_by_checkpoint(memory_case: MemoryCase, own: Path, coarse: Path, passes: Passes) -> None:
     """A running state is put back and what was accepted is evaluated again, in the next pass; others do neither."""
     with opening(memory_case, own, coarse) as engine, restores() as put_back:
         _, totals, steps = write(engine, Options(WARM, "lookup", draft_max=6, seed=1, max_tokens=70))

@@ -88,7 +88,7 @@ def test_only_what_could_become_a_stop_string_is_held_back(text: str, stop: tupl
 
 def test_the_tail_is_given_at_the_end() -> None:
     """The beginning of a stop string, part of a character, or both."""
-    assert streamed([b"one ST"], ("STOP",)) [0] == "one ST"
+    assert streamed([b"one ST"], ("STOP",))[0] == "one ST"
     assert streamed(["x🙂".encode()[:-1]])[0] == "x\ufffd"
     stream = TextStream(("é!",))
     assert stream.push("é".encode()[:1]) == ""

@@ -12,7 +12,6 @@ from localspec.engine.drafters.base import Draft
 from localspec.engine.evaluator import Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key
 
-
 _USUAL_ACCEPTANCE = 0.7
 
 
@@ -109,15 +108,20 @@ class DraftModel:
     def look(self) -> int:
         """Evaluate what is missing, and return the token that the model would draft; in rejection mode, where nobody may
         know that yet, its most probable one."""
-        if not self._opened:
-            self._opened = True
+        first, self._opened = not self._opened, True
+        if first:
             self._roll_back()
+            if self._tokens:
+                # A memory that cannot be cut must be able to come back to before the tokens of the draft.
+                self.context.mark("stream")
         known, length = len(self.context.tokens), len(self._stream)
         missing = self._stream[known:] + self._tokens[max(0, known - length) :]
         if missing:
             before = self.context.busy_seconds
             self.context.decode(self._known(missing), rows=1)
             self.passes.append((len(missing), 1000 * (self.context.busy_seconds - before)))
+        if first and not self._tokens:
+            self.context.mark("stream")
         self._looked = self._read_row()
         return self._looked[0]
 

@@ -26,6 +26,8 @@ _MOST_SNAPSHOTS = 8
 """Each is another copy of the whole running state, and some nodes per layer in the graph of a pass: with 20 of them a
 16-layer LFM2 has more nodes than llama.cpp reserves for it, and the process ends. Longer drafts go back by checkpoint."""
 
+_TICK = 2.0**-40
+"""Seconds of a simulated clock: sums of these are exact, so that no time depends on what was counted before."""
 _Q8_BLOCK = 32
 _NO_SLOT, _ABORTED = 1, 2
 
@@ -236,7 +238,7 @@ class Context:
     def _seconds(self, started: float, width: int, rows: int) -> float:
         if self.pass_ms is None:
             return time.perf_counter() - started
-        return self.pass_ms(width) / 1000 if rows else 0.0
+        return round(self.pass_ms(width) / 1000 / _TICK) * _TICK if rows else 0.0
 
     def _pass(self, tokens: Sequence[int], rows: int) -> None:
         width, past = len(tokens), len(self.tokens)
