@@ -8,6 +8,7 @@ import click
 
 from localspec import __version__
 from localspec.cli_options import CONTEXT, ModelCommand, model_options, setting_values
+from localspec.console import Progress
 from localspec.engine.errors import UserError
 from localspec.program import PROGRAM, Before, Program, WrongUsageError
 from localspec.settings import Settings, find_folders, load_settings
@@ -73,7 +74,7 @@ def run(
     if as_json and as_jsonl:
         raise WrongUsageError("An answer has one form; choose one of --json and --jsonl.")
     settings = _settings(before.given, given)
-    piped = _piped(sys.stdin)
+    piped = _piped(sys.stdin, Progress(quiet))
 
     from localspec.interruption import Interruption
     from localspec.output import Form
@@ -92,14 +93,17 @@ def _settings(above: dict[str, Any], given: dict[str, Any]) -> Settings:
         raise WrongUsageError(str(error)) from error
 
 
-def _piped(stdin: TextIO | None) -> bytes | None:
+def _piped(stdin: TextIO | None, progress: Progress) -> bytes | None:
     """What was piped in, None when nothing was."""
     if stdin is None or stdin.isatty():
         return None
+    progress.show("reading stdin")
     try:
         text = stdin.buffer.read(_MOST_STDIN + 1)
     except OSError as error:
         raise UserError(f"stdin cannot be read ({error.strerror}); give the prompt as an argument.") from error
+    finally:
+        progress.clear()
     if len(text) > _MOST_STDIN:
         raise UserError(f"The text on stdin is longer than {_MOST_STDIN >> 20} MB; give a shorter one.")
     return text

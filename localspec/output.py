@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
+from localspec.console import abandon
 from localspec.engine.errors import UserError
 from localspec.engine.step import Step
 from localspec.report import step_report
@@ -47,6 +48,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
+            abandon(self._stream)
             raise UserError(
                 f"The answer cannot be written to stdout ({error.strerror}): send it to another place."
             ) from error

@@ -42,8 +42,6 @@ class Run:
         try:
             with load_engine(self.settings, self.folders, progress, self.interruption) as engine:
                 self.interruption.on_request = engine.stop
-                if self.interruption.requested:
-                    return EXIT_INTERRUPTED
                 return self._write(engine, words, documents, progress)
         except (LoadCancelledError, FetchCancelledError):
             return EXIT_INTERRUPTED

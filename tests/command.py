@@ -96,6 +96,6 @@ def shell(line: str, *arguments: object, **environment: str) -> Outcome:
 
 
 def surroundings(**more: str) -> dict[str, str]:
-    """The environment of a command: this one, in which localspec can be found from everywhere."""
+    """The environment of a command: this one, in which localspec can be found from everywhere and streams have buffers."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path} | more
+    return os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": ""} | more

@@ -30,7 +30,7 @@ _RELATIONS = len(_COPY_DIFFERS)
 _USAGE_MEMORY = 0.9
 _LONG_COPY = 4
 _TRUST_WEIGHT, _TRUST_AT_FIRST, _TRUST_CARRIED = 16.0, 0.5, 0.3
-"""How far long copies are trusted before an answer has shown how far they carry in it: a share, the tokens it weighs like, and
+"""How far long copies are trusted before an answer has shown how far they carry: a share, the tokens it weighs like, and
 how much the answers before it count."""
 _SURE_COPY = 0.85
 """Without a look only copies that are at least this sure are taken."""

@@ -20,8 +20,9 @@ _SHAPE_DRIFT = 0.001**2
 _MEASURED, _GUESSED, _UNKNOWN = 0.05**2, 0.25**2, 5.0**2
 _OUTLIER = 3.0
 """Standard deviations beyond which an observation is cut."""
-_AGREEING = 3
-"""Outliers to the same side in a row that are no accident."""
+_MOST_DRIFT = 0.1
+_AGREEING = 2
+"""Outliers of one width, to the same side in a row, that are no accident."""
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class _Shape:
 
     value: float
     variance: float
+    outliers: int = 0
+    """Observations in a row that were far off, counted up or down by their side."""
 
 
 @dataclass(slots=True)
@@ -39,7 +42,10 @@ class CostCurve:
     _shapes: dict[int, _Shape]
     _scale: float = 0.0
     _scale_variance: float = _MEASURED
-    _outliers: int = 0
+    _drift: float = 0.0
+    """How far passes of other widths have moved the scale since a plain step was last timed."""
+    _met: set[int] = field(default_factory=set)
+    """The widths of those passes."""
     _cache: dict[int, float] = field(default_factory=dict)
 
     @classmethod
@@ -82,28 +88,49 @@ class CostCurve:
             shape.variance += _SHAPE_DRIFT
         surprise = self._tamed(math.log(ms) - self._scale - shape.value, shape)
         spread = self._scale_variance + shape.variance + _NOISE
-        self._scale += surprise * self._scale_variance / spread
+        moved = surprise * self._scale_variance / spread
+        self._scale += moved
         shape.value += surprise * shape.variance / spread
         self._scale_variance -= self._scale_variance**2 / spread
         shape.variance -= shape.variance**2 / spread
-        if width != 1:
+        if width == 1:
+            self._settle(moved)
+        else:
+            self._drift += moved
+            self._met.add(width)
             self._cache.clear()
 
+    @property
+    def plain_is_stale(self) -> bool:
+        """Whether a plain step has to be timed: passes of other widths have moved the scale so far that it must tell whether
+        the change was theirs alone, or the last plain step was far off and awaits a second opinion."""
+        return abs(self._drift) > _MOST_DRIFT or self._shapes[1].outliers != 0
+
+    def _settle(self, moved: float) -> None:
+        """A plain step has moved the scale: what the other widths were seen to cost since the last one stays as it is."""
+        for width in self._met:
+            self._shapes[width].value -= moved
+        if self._met:
+            self._cache.clear()
+        self._met.clear()
+        self._drift = 0.0
+
     def _tamed(self, surprise: float, shape: _Shape) -> float:
-        """A pause or a swap must not move the curve; a machine that has really changed says so several times, and then
-        nothing of the old curve is certain any more."""
+        """A pause or a swap must not move the curve. When the same width says so again, it is believed: of itself, and a
+        plain step of the scale."""
         limit = _OUTLIER * math.sqrt(self._scale_variance + shape.variance + _NOISE)
         if abs(surprise) <= limit:
-            self._outliers = 0
+            shape.outliers = 0
             return surprise
         side = 1 if surprise > 0 else -1
-        self._outliers = self._outliers + side if self._outliers * side >= 0 else side
-        if abs(self._outliers) < _AGREEING:
+        shape.outliers = shape.outliers + side if shape.outliers * side >= 0 else side
+        if abs(shape.outliers) < _AGREEING:
             return side * limit / 3
-        self._outliers = 0
-        self._scale_variance = max(self._scale_variance, surprise**2)
-        for width, other in self._shapes.items():
-            other.variance = 0.0 if width == 1 else max(other.variance, _MEASURED)
+        shape.outliers = 0
+        if shape is self._shapes[1]:
+            self._scale_variance = max(self._scale_variance, surprise**2)
+        else:
+            shape.variance = max(shape.variance, surprise**2)
         return surprise
 
     def _shape(self, width: int) -> _Shape:

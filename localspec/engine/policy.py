@@ -26,8 +26,8 @@ _FIRST_PROBE, _RAREST_PROBE = 16, 256
 """Steps without a look after which the draft model is asked again; twice as many after each probe that came to nothing."""
 _PROBE_TAX = 0.01
 _WORTH_MEMORY = 0.985
-_RETIME_PLAIN = 96
-"""Steps after which plain decoding is timed again."""
+_FIRST_RETIME, _RAREST_RETIME = 8, 96
+"""Steps without a plain one after which plain decoding is timed again: soon at first, then ever more rarely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Session:
     idle: int = 0
     """Steps since the draft model was last asked."""
     since_plain: int = 0
+    retime_gap: int = _FIRST_RETIME
     worth: float = 0.15
     """What asking the draft model has won per step of late, in plain steps; below 0 it is asked only now and then."""
 
@@ -92,12 +93,15 @@ class Policy:
         chain, rate = session.chain, session.rate
         if limit <= 0:
             return self._plain("the answer may have no more than one token")
-        if session.since_plain >= _RETIME_PLAIN:
+        if session.since_plain >= session.retime_gap or chain.costs.target.plain_is_stale:
+            session.retime_gap = min(_RAREST_RETIME, 2 * session.retime_gap)
             return self._plain("plain decoding is timed again")
         self._probing = self._probe_is_due()
         draft, gain = chain.build(limit, rate, step, self._probing, self._probing or session.worth > 0.0)
         session.idle = 0 if chain.looked else session.idle + 1
-        if not draft.tokens or gain <= _MARGIN * rate * chain.costs.plain_ms:
+        # What was drawn to be judged by rejection stays: dropping it for what came of it would bias the text.
+        may_drop = draft.q is None
+        if not draft.tokens or (may_drop and gain <= _MARGIN * rate * chain.costs.plain_ms):
             return self._plain(self._why_not())
         self.decision = self._explain(draft)
         return draft

@@ -7,7 +7,6 @@ combines them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Protocol
 
 from localspec.engine.drafters.base import Draft
@@ -174,8 +173,10 @@ class Copying:
 
 def match_length(text: Sequence[int], place: int) -> int:
     """How many tokens before `place` equal the last ones of the text, LONGEST_MATCH at most."""
-    before = zip(reversed(text[max(0, place - LONGEST_MATCH) : place]), reversed(text[-LONGEST_MATCH:]), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], before))
+    length, longest = 0, min(place, LONGEST_MATCH)
+    while length < longest and text[place - length - 1] == text[-length - 1]:
+        length += 1
+    return length
 
 
 def _certain(tokens: Sequence[int]) -> Proposal:

@@ -32,6 +32,8 @@ class Answer:
     """From the prompt's end to the answer's, by the clock on the wall; on a simulated device the two models' passes."""
     host_ms: tuple[float, ...]
     """Of each step, what it took besides the two models' passes; empty on a simulated device."""
+    policy_ms: tuple[float, ...]
+    """The part of it that is not sampling: choosing, looking up, keeping books."""
 
     @property
     def ms_per_token(self) -> float:
@@ -116,16 +118,26 @@ class Bench:
         seed = ((self._options.seed or 0) + repeat) % _SEEDS
         options = replace(self._options, seed=seed)
         tokens: list[int] = []
+        policy_ms: list[float] = []
         totals = Totals()
         for step in self._engine.generate(
             self._render(prompt.turns[0]), options, reading, chooser=self._makers[arm.name]
         ):
             tokens.extend(step.tokens)
             totals.add(step)
+            policy_ms.append(step.policy_ms)
         ms = 1000 * (time.perf_counter() - started)
         if totals.finish is Finish.INTERRUPTED:
             return None
         if self._simulated:
             ms = device_ms(totals)
-        host_ms = () if self._simulated else tuple(totals.host_ms)
-        return Answer(tuple(tokens), totals.steps, totals.drafted, totals.accepted, ms, host_ms)
+            totals.host_ms, policy_ms = [], []
+        return Answer(
+            tuple(tokens),
+            totals.steps,
+            totals.drafted,
+            totals.accepted,
+            ms,
+            tuple(totals.host_ms),
+            tuple(policy_ms),
+        )

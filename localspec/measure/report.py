@@ -7,7 +7,6 @@ from typing import Any
 
 from localspec import __version__
 from localspec.engine.llama import version
-from localspec.measure.arms import PLAIN
 from localspec.measure.bench import Round
 from localspec.measure.summary import Figures, Setup, Summary, speedup
 
@@ -30,6 +29,9 @@ def text(summary: Summary) -> str:
     if summary.means:
         lines += ["", "all categories, geometric mean of their speedups"]
         lines += [_row((arm, "", "", "", f"{mean:.2f}x", "")) for arm, mean in summary.means.items()]
+    if hosts := list(_hosts(summary)):
+        lines += ["", "outside the models' passes: ms of a step, and of 95 in 100 steps no more than"]
+        lines += [_host_row(("", "all", "", "choosing", "")), *map(_host_row, hosts)]
     return "\n".join([*lines, "", *_wrapped(_remarks(summary), indent=2)]) + "\n"
 
 
@@ -107,6 +109,17 @@ def _cells(figures: Figures) -> tuple[str, ...]:
     )
 
 
+def _hosts(summary: Summary) -> Iterator[tuple[str, ...]]:
+    for arm, figures in summary.overall.items():
+        if figures.host_ms and figures.policy_ms:
+            yield (arm, *(f"{ms:.2f}" for ms in (*figures.host_ms, *figures.policy_ms)))
+
+
+def _host_row(cells: Sequence[str]) -> str:
+    first, *others = cells
+    return f"  {first.ljust(_COLUMNS[0])}{''.join(cell.rjust(10) for cell in others)}".rstrip()
+
+
 def _row(cells: Sequence[str]) -> str:
     first, *others = zip(cells, _COLUMNS, strict=True)
     row = first[0].ljust(first[1]) + "".join(cell.rjust(width) for cell, width in others)
@@ -119,10 +132,6 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _remarks(summary: Summary) -> Iterator[str]:
     setup, count = summary.setup, len(summary.rounds)
-    for arm, figures in summary.overall.items():
-        if figures.host_ms and arm != PLAIN:
-            median, p95 = figures.host_ms
-            yield f"{arm}: outside the models' passes a step takes {median:.2f} ms, {p95:.2f} ms at the 95th percentile"
     differing = summary.differing
     if differing is not None and any(differing.values()):
         found = ", ".join(f"{arm} {number}" for arm, number in differing.items() if number)
@@ -160,7 +169,6 @@ def _setup(setup: Setup) -> dict[str, Any]:
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
-    host = figures.host_ms
     return {
         "tokens": figures.tokens,
         "steps": figures.steps,
@@ -174,8 +182,13 @@ def _figures(figures: Figures) -> dict[str, Any]:
             "p10": _rounded(figures.speedup.p10),
             "p90": _rounded(figures.speedup.p90),
         },
-        "host_ms_per_step": {"median": _rounded(host[0]), "p95": _rounded(host[1])} if host else None,
+        "host_ms_per_step": _usual_and_rare(figures.host_ms),
+        "policy_ms_per_step": _usual_and_rare(figures.policy_ms),
     }
+
+
+def _usual_and_rare(figures: tuple[float, float] | None) -> dict[str, float | None] | None:
+    return {"median": _rounded(figures[0]), "p95": _rounded(figures[1])} if figures else None
 
 
 def _round(round_: Round) -> dict[str, Any]:

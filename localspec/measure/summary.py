@@ -42,12 +42,13 @@ class Figures:
     """Of each answer against plain decoding of the same prompt in the same round."""
     host_ms: tuple[float, float] | None
     """Of a step, what it takes besides the two models' passes: median, and 95 of 100 steps take no more."""
+    policy_ms: tuple[float, float] | None
+    """The part of it that is not sampling, likewise."""
 
     @classmethod
     def of(cls, rounds: Sequence[Round], arm: str) -> "Figures":
         """Of at least one round."""
         answers = [round_.answers[arm] for round_ in rounds]
-        host = [ms for answer in answers for ms in answer.host_ms]
         return cls(
             tokens=sum(len(answer.tokens) for answer in answers),
             steps=sum(answer.steps for answer in answers),
@@ -55,7 +56,8 @@ class Figures:
             accepted=sum(answer.accepted for answer in answers),
             ms=sum(answer.ms for answer in answers),
             speedup=Spread.of([speedup(round_, arm) for round_ in rounds]),
-            host_ms=(float(np.quantile(host, 0.5)), float(np.quantile(host, 0.95))) if host else None,
+            host_ms=_usual_and_rare([ms for answer in answers for ms in answer.host_ms]),
+            policy_ms=_usual_and_rare([ms for answer in answers for ms in answer.policy_ms]),
         )
 
     @property
@@ -173,6 +175,13 @@ class Summary:
             for arm in self.arms
             if arm != PLAIN
         }
+
+
+def _usual_and_rare(figures: Sequence[float]) -> tuple[float, float] | None:
+    if not figures:
+        return None
+    median, rare = np.quantile(figures, (0.5, 0.95))
+    return float(median), float(rare)
 
 
 def speedup(round_: Round, arm: str) -> float:

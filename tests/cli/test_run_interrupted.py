@@ -23,6 +23,7 @@ from localspec.engine.errors import Interrupted
 from localspec.engine.llama import Context, ContextSettings, Model
 from localspec.hub.starter import fetch_starter
 from localspec.interruption import Interruption
+from localspec.launch import options
 
 ENDLESS = ("--ctx", 20_000, "--max-tokens", 15_000, "--temp", 0, "Hi")
 INTERRUPTED = 130
@@ -142,13 +143,16 @@ def test_control_c_while_costs_are_measured_keeps_nothing_half_measured(tiny_lla
     assert costs.exists()
 
 
-def test_control_c_between_loading_and_answering_is_not_forgotten(tiny_llama, press, monkeypatch):
-    def load(*arguments: object) -> Engine:
-        engine = Engine(*arguments)  # type: ignore[arg-type]
-        press()
-        return engine
+@pytest.mark.parametrize("moment", ["localspec.launch.Engine", "localspec.run.options"])
+def test_control_c_between_loading_and_answering_is_not_forgotten(moment, tiny_llama, press, monkeypatch):
+    before = {"localspec.launch.Engine": Engine, "localspec.run.options": options}[moment]
 
-    monkeypatch.setattr("localspec.launch.Engine", load)
+    def then_press(*arguments: object) -> object:
+        result = before(*arguments)  # type: ignore[operator]
+        press()
+        return result
+
+    monkeypatch.setattr(moment, then_press)
     outcome = call("run", "-m", tiny_llama, *ENDLESS)
     assert (outcome.code, outcome.out, outcome.err) == (INTERRUPTED, "", "")
 

@@ -290,8 +290,17 @@ def test_without_stdout_nothing_is_loaded(line, folder):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("form", [(), ("--json",), ("--jsonl",), ("-h",)])
-def test_a_full_disk_is_one_sentence(form, folder):
-    outcome = shell('"$@" </dev/null >/dev/full', "run", "-m", folder / "good.gguf", "--max-tokens", 20, *form, "Hi")
+@pytest.mark.parametrize("form", [(), ("--json",), ("--jsonl",)])
+def test_an_answer_for_which_there_is_no_space_is_one_sentence(form, folder):
+    options = ("run", "-m", folder / "good.gguf", "--max-tokens", 20, *form, "Hi")
+    outcome = shell('"$@" </dev/null >/dev/full', *options)
     assert outcome.code == FAILED
-    assert "No space left on device" in outcome.sentence
+    assert outcome.sentence.startswith("The answer cannot be written to stdout (No space left on device): ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("--version",), ("-h",), ("run", "-h")])
+def test_help_for_which_there_is_no_space_is_one_sentence(words):
+    outcome = shell('"$@" >/dev/full', *words)
+    assert outcome.code == FAILED
+    assert outcome.sentence.startswith("Reading or writing failed (No space left on device); ")

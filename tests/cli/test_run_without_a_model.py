@@ -30,7 +30,7 @@ def test_the_starter_is_fetched_once_and_answers(index, own_folders, monkeypatch
     values = call("run", "--json", "--max-tokens", 5, "Hi").document
     assert (values["model"], values["tokens"]) == ("tiny", 5)
     assert [file.name for file in (own_folders / "data" / "models").iterdir()] == ["tiny.gguf"]
-    assert shown[0] == "downloading a model to start with, only once: 0 of 0 MB"
+    assert shown[1] == "downloading a model to start with, only once: 0 of 0 MB"
     assert any(text.startswith("unpacking") for text in shown)
     asked = len(index.requests)
     assert call("run", "--json", "--max-tokens", 5, "--seed", values["seed"], "Hi").document["text"] == values["text"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from recorded import open_engine
 
 import tiny
 import tiny_bad
 from localspec.engine.compatibility import common_vocabulary
 from localspec.engine.errors import ModelError
 from localspec.engine.llama import Model
-from recorded import open_engine
 
 
 class Words:

@@ -227,16 +227,16 @@ def test_a_model_closed_before_its_contexts(tiny_llama: Path) -> None:
 def test_snapshots_never_fill_a_micro_batch(tiny_lfm2: Path, batch: int, rows: int) -> None:
     """As many snapshots as can be had, one fewer than would end the process; a cut stays exact beyond them."""
     tokens = list(np.random.default_rng(2).integers(0, 256, 60))
-    with Model(tiny_lfm2) as model:
-        with Context(model, ContextSettings(length=256, batch=batch, rows=rows, threads=1)) as context:
-            assert lib.llama_n_rs_seq(context.handle) == max(0, min(rows - 1, batch - 2, 8))
-            context.decode(tokens[:20])
-            context.mark("step")
-            context.decode(tokens[20 : 20 + rows], rows=rows)
-            kept = context.truncate(21)
-            assert 20 <= kept <= 21
-            context.decode(tokens[kept:60], rows=1)
-            assert abs(context.row(0) - truth(context, tokens)[59]).max() < CLOSE
+    settings = ContextSettings(length=256, batch=batch, rows=rows, threads=1)
+    with Model(tiny_lfm2) as model, Context(model, settings) as context:
+        assert lib.llama_n_rs_seq(context.handle) == max(0, min(rows - 1, batch - 2, 8))
+        context.decode(tokens[:20])
+        context.mark("step")
+        context.decode(tokens[20 : 20 + rows], rows=rows)
+        kept = context.truncate(21)
+        assert 20 <= kept <= 21
+        context.decode(tokens[kept:60], rows=1)
+        assert abs(context.row(0) - truth(context, tokens)[59]).max() < CLOSE
 
 
 def test_deep_hybrids_do_not_outgrow_their_graph(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_deep_hybrids_do_not_outgrow_their_graph(tmp_path: Path) -> None:
         context.decode([1] * 100, rows=33)
 
 
-def settings(**changes: float) -> ChainSettings:
+def chained(**changes: float) -> ChainSettings:
     values: dict[str, float] = {
         "vocabulary_size": 8,
         "temperature": 1.0,
@@ -266,7 +266,7 @@ IDS, LOGITS = np.arange(8, dtype=np.int32), np.linspace(-1, 1, 8, dtype=np.float
 
 
 def test_a_chain_is_refused_what_it_cannot_take() -> None:
-    chain = Chain(settings(repeat_penalty=1.2))
+    chain = Chain(chained(repeat_penalty=1.2))
     for token in (-1, 8, 2**31):
         with pytest.raises(ValueError, match="outside the vocabulary"):
             chain.accept(token)
@@ -289,7 +289,7 @@ def test_a_chain_that_leaves_nothing_or_too_much(left: int, monkeypatch: pytest.
     def apply(handle: object, array: object) -> None:
         array._obj.size = left  # type: ignore[attr-defined]
 
-    chain = Chain(settings())
+    chain = Chain(chained())
     with monkeypatch.context() as patch:
         patch.setattr(lib, "llama_sampler_apply", apply)
         with pytest.raises(LlamaError, match=f"left {left} of 8"):
@@ -299,13 +299,13 @@ def test_a_chain_that_leaves_nothing_or_too_much(left: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize("changes", [{"top_p": 0.0}, {"min_p": 1.0}, {"top_k": 1}, {"top_p": 0.0, "min_p": 1.0}])
 def test_the_strictest_settings_leave_one(changes: dict[str, float]) -> None:
-    ids, logits = Chain(settings(**changes)).apply(IDS, LOGITS)
+    ids, logits = Chain(chained(**changes)).apply(IDS, LOGITS)
     assert (ids.tolist(), logits.tolist()) == ([7], [1.0])
 
 
 def test_chains_die_quietly_in_any_thread() -> None:
     """A chain that is dropped is freed wherever the last reference goes."""
-    chains = [Chain(settings(repeat_penalty=1.1)) for _ in range(50)]
+    chains = [Chain(chained(repeat_penalty=1.1)) for _ in range(50)]
     thread = threading.Thread(target=chains.clear)
     thread.start()
     thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_a_draft_is_a_copy_of_what_stands_there(stream: list[int], limit: int) -
         starts = [place for place, _ in scan(stream)]
         assert tuple(draft.tokens) in {tuple(stream[start : start + len(draft.tokens)]) for start in starts}
         falling = [1.0, *draft.survival]
-        assert all(0 < after <= before for before, after in zip(falling, falling[1:], strict=False))
+        assert all(0 < after <= before for before, after in pairwise(falling))
     else:
         assert limit == 0 or not scan(stream)
 
@@ -157,22 +158,20 @@ class Counting(list[int]):
 def test_a_search_costs_the_same_however_long_the_text(monkeypatch: pytest.MonkeyPatch, period: int) -> None:
     """Texts that repeat all the time: places looked at, and links followed to find them, stay bounded."""
     most: dict[int, tuple[int, int]] = {}
+    looked, honest = 0, SuffixIndex._match_length
+
+    def counted(self: SuffixIndex, place: int, tail: list[int], known: int) -> int:
+        nonlocal looked
+        looked += 1
+        return honest(self, place, tail, known)
+
+    monkeypatch.setattr(SuffixIndex, "_match_length", counted)
     for length in (2_000, 20_000):
         index = index_of([position % period for position in range(length)])
-        looked = 0
-        honest = SuffixIndex._match_length
-
-        def counted(self: SuffixIndex, place: int, tail: list[int], known: int) -> int:
-            nonlocal looked
-            looked += 1
-            return honest(self, place, tail, known)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(SuffixIndex, "_match_length", counted)
-            for chain in index._chains:
-                chain._before = Counting(chain._before)  # type: ignore[assignment]
-            Counting.followed = 0
-            index.places()
+        for chain in index._chains:
+            chain._before = Counting(chain._before)  # type: ignore[assignment]
+        looked = Counting.followed = 0
+        index.places()
         most[length] = looked, Counting.followed
     assert most[2_000] == most[20_000]
     assert most[20_000][0] <= suffix_index._CANDIDATES

@@ -111,10 +111,10 @@ def restores() -> Iterator[list[int]]:
 def test_who_goes_back_by_checkpoint(memory_case: MemoryCase, own: Path, coarse: Path, passes: Passes) -> None:
     """A running state is put back and what was accepted is evaluated again, in the next pass; others do neither."""
     with opening(memory_case, own, coarse) as engine, restores() as put_back:
-        _, totals, steps = write(engine, Options(WARM, "lookup", draft_max=6, seed=1, max_tokens=70))
+        write(engine, Options(WARM, "lookup", draft_max=6, seed=1, max_tokens=70))
         put_back.clear()
         passes.clear()
-        tokens, totals, steps = write(engine, Options(WARM, "draft", draft_max=6, seed=1, max_tokens=70))
+        tokens, _, steps = write(engine, Options(WARM, "draft", draft_max=6, seed=1, max_tokens=70))
         target = passes.of(engine.target_context)
         refusals = sum(step.accepted < step.drafted for step in steps[:-1])
         assert refusals > 5
@@ -135,9 +135,7 @@ def test_who_goes_back_by_checkpoint(memory_case: MemoryCase, own: Path, coarse:
 
 
 @pytest.mark.parametrize("draft_max", [2, 12, 32])
-def test_replays_do_not_pile_up(
-    memory_case: MemoryCase, own: Path, coarse: Path, draft_max: int, passes: Passes
-) -> None:
+def test_replays_do_not_pile_up(memory_case: MemoryCase, own: Path, coarse: Path, draft_max: int) -> None:
     """Where every draft is refused in part, accepted tokens wait to be evaluated again, but never for long."""
     with opening(memory_case, own, coarse) as engine:
         options = Options(WARM, "draft", draft_max=draft_max, seed=1, max_tokens=150)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ def streamed(pieces: list[bytes], stop: tuple[str, ...] = ()) -> tuple[str, Text
 def cut(data: bytes, at: list[int]) -> list[bytes]:
     """The bytes in pieces, cut at some places; pieces may be empty."""
     edges = [0, *sorted(place % (len(data) + 1) for place in at), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 def first_stop(text: str, stop: tuple[str, ...]) -> int | None:

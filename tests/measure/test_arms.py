@@ -184,6 +184,11 @@ def test_best_suffix_stops_below_a_tenth() -> None:
     assert after("suffix", *eleven[:20], 1) == [29]
 
 
+def test_best_suffix_prefers_the_longer_of_equal_matches() -> None:
+    """(4 5) went on with 2 and 1, any 5 with 1 and 2 as often each, and last with 2: all are 0.5."""
+    assert after("suffix", 4, 5, 2, 9, 4, 5, 1, 10, 7, 5, 1, 11, 8, 5, 2, 12, 4, 5, room=1) == [1]
+
+
 @pytest.mark.parametrize(("others", "expected"), [(3, (4 / 7, 1 / 7)), (8, (4 / 12,))])
 def test_best_suffix_multiplies_along_the_path(others: int, expected: tuple[float, ...]) -> None:
     """Behind (3 4) came 9 four times, each time before something else, and `others` tokens once each."""
@@ -328,6 +333,18 @@ def test_an_arm_keeps_what_it_learns_between_answers(name: str, recordings: list
     """The second time it does not do the same."""
     session, make = Session(PROFILES["cpu"]), maker(name)
     assert replayed(session, recordings, make) != replayed(session, recordings, make)
+
+
+@pytest.mark.parametrize("name", ["auto", "lookup"])
+def test_the_costs_that_an_arm_learns_are_its_own(name: str) -> None:
+    """Passes that took long make nobody else careful."""
+    session = session_of([1, 2, 3, 1, 2])
+    before = session.chain.costs.target.table()
+    chooser = maker(name)(session)
+    for step in range(5):
+        draft = chooser.choose(4, step)
+        chooser.learn([3], draft, 1 + len(draft.tokens), 1000.0, 0.0)
+    assert session.chain.costs.target.table() == before
 
 
 def test_lookup_has_no_draft_model(recordings: list[Recording]) -> None:

@@ -116,8 +116,8 @@ def test_real_times_are_there(real: Summary) -> None:
     for round_ in real.rounds:
         for answer in round_.answers.values():
             assert answer.ms > 0.0
-            assert len(answer.host_ms) == answer.steps
-            assert sum(answer.host_ms) < answer.ms
+            assert len(answer.host_ms) == len(answer.policy_ms) == answer.steps
+            assert sum(answer.policy_ms) < sum(answer.host_ms) < answer.ms
 
 
 def test_arms_take_turns(engine: Engine) -> None:
@@ -237,7 +237,8 @@ def test_a_simulated_clock_gives_the_same_document_every_time(engine: Engine) ->
     assert json.dumps(document(first)) == json.dumps(document(second))
     assert (text(first), markdown(first)) == (text(second), markdown(second))
     assert document(first)["simulated"]["profile"] == "cuda"
-    assert all(figures["host_ms_per_step"] is None for figures in document(first)["overall"].values())
+    for figures in document(first)["overall"].values():
+        assert figures["host_ms_per_step"] is figures["policy_ms_per_step"] is None
 
 
 def test_on_a_simulated_clock_an_arm_does_what_it_does_alone(engine: Engine) -> None:
@@ -267,7 +268,7 @@ def test_simulated_times_are_those_of_the_profile(engine: Engine) -> None:
 
 def answer_of(tokens: Sequence[int], steps: int, ms: float, drafted: int = 0, host: Sequence[float] = ()) -> Answer:
     accepted = len(tokens) - steps
-    return Answer(tuple(tokens), steps, drafted, accepted, ms, tuple(host))
+    return Answer(tuple(tokens), steps, drafted, accepted, ms, tuple(host), tuple(figure / 2 for figure in host))
 
 
 @pytest.fixture
@@ -293,6 +294,7 @@ def test_figures_are_computed_as_by_hand(made_up: Summary) -> None:
     # 4 and 2, and between them a tenth and nine tenths of the way.
     assert letters.speedup == Spread(pytest.approx(3.0), pytest.approx(2.2), pytest.approx(3.8))
     assert letters.host_ms == (pytest.approx(0.2), pytest.approx(0.75))
+    assert letters.policy_ms == (pytest.approx(0.1), pytest.approx(0.375))
     assert made_up.categories["sums"]["auto"].speedup.median == pytest.approx(0.5)
     assert made_up.means == {"plain": pytest.approx(1.0), "auto": pytest.approx(1.5**0.5)}
     assert made_up.differing == {"auto": 1}
@@ -317,9 +319,9 @@ def test_the_document_has_the_keys_of_the_contract(made_up: Summary, engine: Eng
     for by_arm in (*values["categories"].values(), values["overall"]):
         assert list(by_arm) == ["plain", "auto"]
         for figures in by_arm.values():
-            assert set(figures) == CONTRACT | {"drafted", "accepted", "host_ms_per_step"}
+            assert set(figures) == CONTRACT | {"drafted", "accepted", "host_ms_per_step", "policy_ms_per_step"}
             assert set(figures["speedup"]) == {"median", "p10", "p90"}
-            assert set(figures["host_ms_per_step"]) == {"median", "p95"}
+            assert set(figures["host_ms_per_step"]) == set(figures["policy_ms_per_step"]) == {"median", "p95"}
     assert values["geometric_mean"] == {"plain": 1.0, "auto": round(1.5**0.5, 6)}
     assert (values["texts_compared"], values["differing_texts"], values["skipped"]) == (3, {"auto": 1}, ["long"])
     assert set(values["versions"]) == {"localspec", "python", "llama-cpp-python"}
@@ -339,6 +341,8 @@ def test_the_table_for_a_terminal_fits_and_says_all(made_up: Summary) -> None:
     assert ["auto", "2.50", "3.33", "75%", "3.00x", "2.20", "to", "3.80"] in rows
     assert ["auto", "1.00", "20.00", "0%", "0.50x", "0.50", "to", "0.50"] in rows
     assert ["auto", "1.22x"] in rows
+    assert ["plain", "0.50", "0.50", "0.25", "0.25"] in rows
+    assert any(row[:4] == ["auto", "0.10", "0.45", "0.05"] for row in rows)
     words = " ".join(text(made_up).split())
     assert "texts that are not plain decoding's, of 3: auto 1 (passes of different widths round differently)" in words
     assert "left out, because they do not fit into the context: 1 of 4 prompts" in words

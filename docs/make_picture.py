@@ -1,0 +1,59 @@
+"""Draws the picture of the README: the real app, answering a real question with SmolLM2 and a draft made from it.
+
+    python docs/make_picture.py
+
+Writes docs/chat.svg. Needs the starter model (fetched if it is missing) and takes a minute.
+"""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from localspec.engine.engine import EngineSettings, Options
+from localspec.engine.llama import quantize
+from localspec.engine.sampling import Sampling
+from localspec.hub.starter import fetch_starter
+from localspec.settings import find_folders
+from localspec.tui.app import ChatApp
+from localspec.tui.backend import engine_loader
+from localspec.tui.widgets.answer import Answer
+from localspec.tui.widgets.prompt import Prompt
+
+PICTURE = Path(__file__).with_name("chat.svg")
+QUESTION = "What is the capital of France?"
+SECOND = "Write a haiku about the sea."
+
+
+async def main() -> None:
+    """Ask two questions, wait for the answers, save the screen."""
+    target = fetch_starter(find_folders().models)
+    with tempfile.TemporaryDirectory() as folder:
+        draft = quantize(target, Path(folder, "SmolLM2-135M-Instruct-Q2_K.gguf"), "Q2_K")
+        settings = EngineSettings(target, draft, context_length=2048, measure_costs=True)
+        options = Options(Sampling(temperature=0), max_tokens=160)
+        app = ChatApp(engine_loader(settings, options, None))
+        try:
+            async with app.run_test(size=(100, 30)) as pilot:
+                for number, question in enumerate((QUESTION, SECOND), start=1):
+                    app.screen.query_one(Prompt).text = question
+                    await pilot.press("enter")
+                    await _answered(app, pilot, number)
+                PICTURE.write_text(app.export_screenshot(title="localspec"), encoding="utf-8")
+        finally:
+            app.worker.close()
+            app.worker.join()
+
+
+async def _answered(app: ChatApp, pilot: Pilot[None], number: int) -> None:
+    for _ in range(1000):
+        await pilot.pause(0.2)
+        if sum(answer.complete for answer in app.screen.query(Answer)) == number:
+            await pilot.pause(0.5)
+            return
+    raise TimeoutError("the answer did not come")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
