@@ -134,7 +134,7 @@ def test_the_draft_model_sleeps_while_others_draft(target: Path, draft: Path, pa
         assert len(passes.of(draft_context(engine))[0].tokens) >= len(PROMPT) - 1
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", [*DRAFTERS, "auto"])
 def test_reuse_changes_no_text(target: Path, draft: Path, drafter: str) -> None:
     """A conversation with edits, and the same prompts each to a fresh engine."""
     prompts = [PROMPT, PROMPT[:20], [*PROMPT, 1, 2, 3], [*PROMPT[:10], *b"edit", *PROMPT[10:]], PROMPT]

@@ -17,6 +17,7 @@ from localspec.engine.step import Finish, Step
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
 DRAFTERS = ("none", "lookup", "draft")
+ALL = (*DRAFTERS, "auto")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -43,7 +44,7 @@ def spelled(engine: Engine, drafter: str, **more: object) -> list[Step]:
 # --- stop strings -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 @pytest.mark.parametrize("draft_max", [1, 2, 3, 7])
 def test_a_stop_string_anywhere(alphabet: Engine, drafter: str, draft_max: int) -> None:
     """Of one to five tokens, at every place against the steps' boundaries: nothing of it or after it is shown."""
@@ -58,7 +59,7 @@ def test_a_stop_string_anywhere(alphabet: Engine, drafter: str, draft_max: int) 
             assert list(alphabet.stream)[52:] == list(ALPHABET[: start + length].encode())
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_several_stop_strings(alphabet: Engine, drafter: str) -> None:
     """The one that is complete first counts, whatever their order; empty ones are none."""
     for stop, shown in (
@@ -72,7 +73,7 @@ def test_several_stop_strings(alphabet: Engine, drafter: str) -> None:
             assert said(spelled(alphabet, drafter, stop=order, max_tokens=40)) == shown
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_the_beginning_of_a_stop_string_is_shown_at_the_end(alphabet: Engine, drafter: str) -> None:
     """What looked like a stop string and was cut off by the number of tokens is text."""
     steps = spelled(alphabet, drafter, stop=("fghijk",), max_tokens=8)
@@ -81,7 +82,7 @@ def test_the_beginning_of_a_stop_string_is_shown_at_the_end(alphabet: Engine, dr
     assert all("f" not in step.text for step in steps[:-1])
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_stop_strings_in_a_real_text(target: Path, drafter: str) -> None:
     """Every three characters of an answer as its stop string, with drafts that are partly right."""
     with open_engine(target, target) as engine:
@@ -137,7 +138,7 @@ def test_end_tokens_of_a_random_model(target: Path, draft: Path) -> None:
 # --- max tokens -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drafter", [*DRAFTERS, "auto"])
+@pytest.mark.parametrize("drafter", ALL)
 def test_max_tokens_is_exact(alphabet: Engine, passes: Passes, drafter: str) -> None:
     """However long the drafts; and no pass looks beyond the last token asked for."""
     for asked in (*range(1, 14), 100):
@@ -172,7 +173,7 @@ def test_characters_of_several_tokens(tmp_path: Path, drafter: str, draft_max: i
             assert any(0 < step.accepted < step.drafted for step in steps) == (drafter == "draft" and draft_max > 1)
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_a_character_that_is_never_finished(tmp_path: Path, drafter: str) -> None:
     """Cut off by the number of tokens it is shown as a replacement character, once."""
     text = "x🙂"
@@ -182,7 +183,7 @@ def test_a_character_that_is_never_finished(tmp_path: Path, drafter: str) -> Non
         assert said(steps) == "x🙂x\ufffd"
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_stop_strings_of_several_bytes(tmp_path: Path, drafter: str) -> None:
     path = circle(tmp_path / "circle.gguf", "aé✓🙂 ")
     with open_engine(path, path, context=256) as engine:
@@ -194,7 +195,7 @@ def test_stop_strings_of_several_bytes(tmp_path: Path, drafter: str) -> None:
 # --- the end of the context -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drafter", [*DRAFTERS, "auto"])
+@pytest.mark.parametrize("drafter", ALL)
 @pytest.mark.parametrize("draft_max", [1, 3, 8, 32])
 def test_a_full_context(alphabet: Engine, passes: Passes, drafter: str, draft_max: int) -> None:
     """The answer fills it to the last place and says so; no pass of either model goes beyond it."""
@@ -210,7 +211,7 @@ def test_a_full_context(alphabet: Engine, passes: Passes, drafter: str, draft_ma
             next(alphabet.generate(list(alphabet.stream), Options(GREEDY, drafter)))
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize("drafter", ALL)
 def test_a_full_context_of_random_text(target: Path, draft: Path, drafter: str) -> None:
     """The same with drafts that are refused in part, in match and in rejection mode; a shorter prompt works afterwards."""
     with open_engine(target, draft, context=256) as engine:

@@ -21,7 +21,7 @@ from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish, Step
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
-DRAFTERS = ("none", "lookup", "draft")
+DRAFTERS = ("none", "lookup", "draft", "auto")
 LONG = PROMPT * 24
 """1,296 tokens: three batches of the target's."""
 
