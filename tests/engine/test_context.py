@@ -271,6 +271,13 @@ def test_a_context_larger_than_memory(tiny_llama: Path) -> None:
         Context(model, ContextSettings(length=2**31 - 1, threads=1))
 
 
+def test_no_memory_for_any_context(tiny_llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then no length is offered."""
+    monkeypatch.setattr("localspec.engine.llama.context.devices", lambda: [])
+    with Model(tiny_llama) as model, pytest.raises(ModelError, match="close other programs, or choose a smaller model"):
+        Context(model, ContextSettings(length=256, threads=1))
+
+
 def test_prompts_of_any_length_leave_one_row(tiny_llama: Path, passes: Passes) -> None:
     """And the output buffer is as large as was granted at the beginning, whatever the context."""
     said: list[str] = []

@@ -9,21 +9,14 @@ from pathlib import Path
 import pytest
 
 import checks
+import planted
 import tiny_bad
 import tiny_checks
 from checks import CheckFailed
 from localspec.engine import engine as engine_module
-from localspec.engine import generate
-from localspec.engine.distribution import Distribution
-from localspec.engine.drafters.base import Draft
-from localspec.engine.drafters.draft_model import DraftModel
-from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.errors import UserError
-from localspec.engine.generate import Loop
 from localspec.engine.llama import Context, LlamaError
 from localspec.engine.llama.memory import MemoryKind, SequenceMemory
-from localspec.engine.noise import Stream, noise_key
-from localspec.engine.step import Finish
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 NOTICED = (AssertionError, LlamaError, ValueError, LookupError)
@@ -41,224 +34,29 @@ def _caught(check: Callable[[], None], plant: Plant) -> str:
     return f"{type(complaint.value).__name__}: {complaint.value}"
 
 
-def _argmax_called_a_sample(patch: pytest.MonkeyPatch) -> None:
-    def take(self: DraftModel) -> tuple[int, Distribution | None]:
-        assert self._looked is not None
-        token, q = self._looked
-        self.push(token)
-        return token, q
-
-    patch.setattr(DraftModel, "take", take)
-
-
-def _one_noise_for_all(patch: pytest.MonkeyPatch) -> None:
-    def shared(seed: int, stream: Stream, position: int, step: int = 0) -> int:
-        return noise_key(seed, Stream.TARGET, position, step)
-
-    patch.setattr(generate, "noise_key", shared)
-    patch.setattr("localspec.engine.drafters.draft_model.noise_key", shared)
-
-
-def _cut_by_own_value(patch: pytest.MonkeyPatch) -> None:
-    honest = DraftModel.propose
-
-    def propose(self: DraftModel, limit: int, step: int) -> Draft:
-        draft = honest(self, limit, step)
-        assert draft.q is not None
-        unsure = (i for i, (x, q) in enumerate(zip(draft.tokens, draft.q, strict=True)) if q.of(x) < 0.5)
-        cut = next(unsure, len(draft.tokens))
-        return Draft(draft.drafter, draft.tokens[:cut], draft.survival[:cut], draft.q[:cut])
-
-    patch.setattr(DraftModel, "propose", propose)
-
-
-def _better_of_two_samples(patch: pytest.MonkeyPatch) -> None:
-    honest = DraftModel.propose
-
-    def propose(self: DraftModel, limit: int, step: int) -> Draft:
-        drafts = [honest(self, limit, step), honest(self, limit, step + 1_000_000)]
-        return max(drafts, key=lambda draft: draft.q[0].of(draft.tokens[0]))  # type: ignore[index]
-
-    patch.setattr(DraftModel, "propose", propose)
-
-
-def _residual_by_slot(patch: pytest.MonkeyPatch) -> None:
-    def residual(p: Distribution, q: Distribution) -> Distribution:
-        n = min(p.ids.size, q.ids.size)
-        weights = (p.probs[:n] - q.probs[:n]).clip(0.0)
-        return Distribution(p.ids[:n], weights / weights.sum()) if weights.sum() > 0 else p
-
-    patch.setattr(generate, "residual", residual)
-
-
-def _rows_shifted_above_depth_two(patch: pytest.MonkeyPatch) -> None:
-    honest = checks.TableModel.row
-    patch.setattr(checks.TableModel, "row", lambda self, i: honest(self, i - 1 if i > 2 else i))
-
-
-def _bonus_token_lost(patch: pytest.MonkeyPatch) -> None:
-    honest = Loop._verify
-
-    def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
-        if accepted and accepted == len(draft.tokens) and len(tokens) > accepted:
-            tokens.pop()
-        return tokens, accepted, text, logprobs
-
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _last_token_doubled(patch: pytest.MonkeyPatch) -> None:
-    honest = Loop._verify
-
-    def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
-        return [*tokens, tokens[-1]] if accepted else tokens, accepted, text, logprobs
-
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _draft_not_caught_up(patch: pytest.MonkeyPatch) -> None:
-    honest = DraftModel.look
-
-    def look(self: DraftModel) -> int:
-        if not self._opened:
-            self._opened = True
-            self._roll_back()
-            lost = len(self._stream) - 1 - len(self.context.tokens)
-            if lost > 0:
-                self.context.tokens.extend([0] * lost)
-        return honest(self)
-
-    patch.setattr(DraftModel, "look", look)
-
-
-def _penalties_one_step_late(patch: pytest.MonkeyPatch) -> None:
-    honest = Loop._verify
-
-    class Late:
-        def __init__(self, sampler) -> None:
-            self.sampler, self.held = sampler, list[int]()
-
-        def accept(self, token: int) -> None:
-            self.held.append(token)
-
-        def __getattr__(self, name: str):
-            return getattr(self.sampler, name)
-
-    def verify(self: Loop, draft: Draft, number: int):
-        late = Late(self.sampler)
-        self.sampler = late  # type: ignore[assignment]
-        result = honest(self, draft, number)
-        self.sampler = late.sampler
-        for token in late.held:
-            self.sampler.accept(token)
-        return result
-
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _on_after_the_end(patch: pytest.MonkeyPatch) -> None:
-    honest = Loop._verify
-
-    def verify(self: Loop, draft: Draft, number: int):
-        codec, self.codec = self.codec, checks.TableCodec(end=None)
-        result = honest(self, draft, number)
-        self.codec = codec
-        if any(codec.is_end(token) for token in result[0]):
-            self._finish = Finish.STOP
-        return result
-
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _on_after_a_stop_string(patch: pytest.MonkeyPatch) -> None:
-    honest_take, honest_verify = Loop._take, Loop._verify
-
-    def take(self: Loop, token: int) -> str:
-        text = honest_take(self, token)
-        self._finish = Finish.STOP if self.codec.is_end(token) else None
-        return text
-
-    def verify(self: Loop, draft: Draft, number: int):
-        result = honest_verify(self, draft, number)
-        if self.text.stopped:
-            self._finish = Finish.STOP
-        return result
-
-    patch.setattr(Loop, "_take", take)
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _refused_rows_use_random_numbers(patch: pytest.MonkeyPatch) -> None:
-    used: dict[int, int] = {}
-    honest = Loop._verify
-
-    def judge(self: Loop, row, draft: Draft, index: int, number: int):
-        count = used.get(id(self), 0)
-        used[id(self)] = count + 1
-        token = self.sampler.draw(row, noise_key(self.request.seed, Stream.TARGET, count))
-        return token, index < len(draft.tokens) and token == draft.tokens[index]
-
-    def verify(self: Loop, draft: Draft, number: int):
-        if number == 0:
-            used[id(self)] = 0
-        result = honest(self, draft, number)
-        used[id(self)] += len(draft.tokens) + 1 - len(result[0])
-        return result
-
-    patch.setattr(Loop, "_judge", judge)
-    patch.setattr(Loop, "_verify", verify)
-
-
-def _plausible_is_good_enough(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(generate, "accepts", lambda p, q, token, u: p.of(token) > 0.15)
-
-
-def _near_match_is_good_enough(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(generate, "matches", lambda target, drafted: abs(target - drafted) <= 1)
-
-
-def _draft_past_the_edge(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Loop, "_room", lambda self: 16)
-
-
-def _index_kept_after_edit(patch: pytest.MonkeyPatch) -> None:
-    def rewind(self: Lookup, length: int) -> None:
-        del self._index.tokens[length:]
-
-    patch.setattr(Lookup, "rewind", rewind)
-
-
-def _accepted_tokens_are_certain(patch: pytest.MonkeyPatch) -> None:
-    honest = Loop._verify
-
-    def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
-        return tokens, accepted, text, [0.0] * min(accepted, len(logprobs)) + logprobs[accepted:]
-
-    patch.setattr(Loop, "_verify", verify)
-
-
 TABLE_HAZARDS: list[tuple[str, Callable[[], None], Plant]] = [
-    ("1 argmax scored as a sample (HF 47932)", checks.check_joint, _argmax_called_a_sample),
-    ("2 one noise for draft and verdict (vLLM 47386)", checks.check_tv, _one_noise_for_all),
-    ("3 draft cut by the drafted token's own value", checks.check_joint, _cut_by_own_value),
-    ("4 the better of two sampled drafts", checks.check_joint, _better_of_two_samples),
-    ("6 residual subtracted by slot (llama.cpp examples/speculative)", checks.check_joint, _residual_by_slot),
-    ("7 rows shifted above depth two (ds4 358)", checks.check_every_length, _rows_shifted_above_depth_two),
-    ("8 bonus token lost (imp 667)", checks.check_every_length, _bonus_token_lost),
-    ("8 last token doubled (imp 667)", checks.check_equality, _last_token_doubled),
-    ("12 draft cache not caught up", checks.check_self_draft, _draft_not_caught_up),
-    ("13 penalties do not see the draft", checks.check_equality_with_penalties, _penalties_one_step_late),
-    ("14 tokens kept after the end", checks.check_ends, _on_after_the_end),
-    ("14 tokens kept after a stop string", checks.check_ends, _on_after_a_stop_string),
-    ("15 refused rows use random numbers", checks.check_equality, _refused_rows_use_random_numbers),
-    ("18 typical acceptance (Medusa)", checks.check_joint, _plausible_is_good_enough),
-    ("18 a near match is accepted", checks.check_equality, _near_match_is_good_enough),
-    ("19 draft past max tokens or context", checks.check_edges, _draft_past_the_edge),
-    ("20 history kept after an edit (llama.cpp 27852)", checks.check_lookup_after_edit, _index_kept_after_edit),
-    ("21 accepted tokens reported as certain (llama.cpp 27972)", checks.check_logprobs, _accepted_tokens_are_certain),
+    ("1 argmax scored as a sample (HF 47932)", checks.check_joint, planted.argmax_called_a_sample),
+    ("2 one noise for draft and verdict (vLLM 47386)", checks.check_tv, planted.one_noise_for_all),
+    ("3 draft cut by the drafted token's own value", checks.check_joint, planted.cut_by_own_value),
+    ("4 the better of two sampled drafts", checks.check_joint, planted.better_of_two_samples),
+    ("6 residual subtracted by slot (llama.cpp examples/speculative)", checks.check_joint, planted.residual_by_slot),
+    ("7 rows shifted above depth two (ds4 358)", checks.check_every_length, planted.rows_shifted_above_depth_two),
+    ("8 bonus token lost (imp 667)", checks.check_every_length, planted.bonus_token_lost),
+    ("8 last token doubled (imp 667)", checks.check_equality, planted.last_token_doubled),
+    ("12 draft cache not caught up", checks.check_self_draft, planted.draft_not_caught_up),
+    ("13 penalties do not see the draft", checks.check_equality_with_penalties, planted.penalties_one_step_late),
+    ("14 tokens kept after the end", checks.check_ends, planted.on_after_the_end),
+    ("14 tokens kept after a stop string", checks.check_ends, planted.on_after_a_stop_string),
+    ("15 refused rows use random numbers", checks.check_equality, planted.refused_rows_use_random_numbers),
+    ("18 typical acceptance (Medusa)", checks.check_joint, planted.plausible_is_good_enough),
+    ("18 a near match is accepted", checks.check_equality, planted.near_match_is_good_enough),
+    ("19 draft past max tokens or context", checks.check_edges, planted.draft_past_the_edge),
+    ("20 history kept after an edit (llama.cpp 27852)", checks.check_lookup_after_edit, planted.index_kept_after_edit),
+    (
+        "21 accepted tokens reported as certain (llama.cpp 27972)",
+        checks.check_logprobs,
+        planted.accepted_tokens_are_certain,
+    ),
 ]
 
 

@@ -284,9 +284,10 @@ class Context:
         free = sum(device.free_bytes for device in devices())
         if needed > free:
             fits = math.floor(settings.length * free / needed * 0.9) // 256 * 256
+            remedy = f"choose --ctx {fits} or less" if fits else "close other programs, or choose a smaller model"
             raise ModelError(
                 f"A context of {settings.length} tokens needs {needed / 1e9:.1f} GB of memory for {model.path.name}, and "
-                f"{free / 1e9:.1f} GB are free; choose --ctx {fits} or less."
+                f"{free / 1e9:.1f} GB are free; {remedy}."
             )
 
     def _check_decode(self, tokens: Sequence[int], rows: int) -> None:

@@ -52,7 +52,9 @@ class Welcome(Vertical):
 def progress_of(event: Fetching | Loading) -> tuple[str, float]:
     """What is going on in words, and how much of it is done (0 to 1)."""
     if isinstance(event, Loading):
-        doing = {"draft": "loading the draft model", "costs": "measuring this machine"}.get(event.what, "loading the model")
+        doing = {"draft": "loading the draft model", "costs": "measuring this machine"}.get(
+            event.what, "loading the model"
+        )
         return f"{doing} {100 * event.share:.0f} %", event.share
     share = event.done / event.total if event.total else 0.0
     return f"{event.phase} the starter model {event.done / 1e6:,.0f} / {event.total / 1e6:,.0f} MB", share
