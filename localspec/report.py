@@ -73,7 +73,7 @@ def _off_reason(totals: Totals, options: Options) -> str | None:
         return None
     if options.drafter == NO_DRAFTER:
         return "turned off with --drafter none"
-    return "nothing in the text so far was worth copying" if totals.steps else "nothing was generated"
+    return totals.off_reason or ("nothing in the text so far was repeated" if totals.steps else "nothing was generated")
 
 
 def _finish(finish: Finish | None) -> str | None:

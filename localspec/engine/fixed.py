@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.engine.drafters.base import Draft, Drafter
-from localspec.engine.policy import Decision
-from localspec.engine.step import NO_DRAFTER
+from localspec.engine.step import NO_DRAFTER, Decision
 
 
 @dataclass(slots=True)

@@ -110,6 +110,8 @@ class Loop:
             width=width,
             finish=self._finish,
             logprobs=tuple(logprobs),
+            sources=draft.sources,
+            decision=self.policy.decision,
             **times,
         )
 

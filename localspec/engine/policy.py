@@ -12,7 +12,7 @@ from typing import Protocol
 
 from localspec.engine.chain import Chain
 from localspec.engine.drafters.base import Draft
-from localspec.engine.step import NO_DRAFTER
+from localspec.engine.step import NO_DRAFTER, Decision
 
 CHOICES = ("auto", "draft", "lookup", "none")
 
@@ -28,17 +28,6 @@ _PROBE_TAX = 0.01
 _WORTH_MEMORY = 0.985
 _FIRST_RETIME, _RAREST_RETIME = 8, 96
 """Steps without a plain one after which plain decoding is timed again: soon at first, then ever more rarely."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Why a step was what it was. Rates in tokens per second, as promised by the costs and the survival estimates."""
-
-    drafter: str
-    length: int
-    plain_rate: float
-    promised_rate: float
-    off_reason: str | None = None
 
 
 class Chooser(Protocol):

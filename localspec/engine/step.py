@@ -21,6 +21,17 @@ class Finish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """Why a step was what it was. Rates in tokens per second, as promised by the costs and the survival estimates."""
+
+    drafter: str
+    length: int
+    plain_rate: float
+    promised_rate: float
+    off_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One target pass and what came of it. Times in milliseconds."""
 
@@ -46,6 +57,10 @@ class Step:
     """Set on the last step of an answer."""
     logprobs: tuple[float, ...] = ()
     """The target's own log-probability of each emitted token, where asked for."""
+    sources: tuple[str, ...] = ()
+    """Who proposed each drafted token, where it was not one drafter alone."""
+    decision: Decision | None = None
+    """Why the step was what it was, where that was a choice."""
 
     @property
     def host_ms(self) -> float:
@@ -76,6 +91,8 @@ class Totals:
     sample_seconds: float = 0.0
     policy_seconds: float = 0.0
     finish: Finish | None = None
+    off_reason: str | None = None
+    """Why the last undrafted step was one, where that was a choice."""
     host_ms: list[float] = field(default_factory=list)
 
     def add(self, step: Step) -> None:
@@ -87,15 +104,21 @@ class Totals:
         self.steps += 1
         self.drafted += step.drafted
         self.accepted += step.accepted
-        drafter = self.by_drafter.setdefault(step.drafter, DrafterTotals())
-        drafter.steps += 1
-        drafter.drafted += step.drafted
-        drafter.accepted += step.accepted
+        self._by_drafter(step.drafter).steps += 1
+        for index, source in enumerate(step.sources or (step.drafter,) * step.drafted):
+            drafter = self._by_drafter(source)
+            drafter.drafted += 1
+            drafter.accepted += index < step.accepted
+        if step.decision and step.decision.off_reason:
+            self.off_reason = step.decision.off_reason
         self.draft_seconds += step.draft_ms / 1000
         self.verify_seconds += step.verify_ms / 1000
         self.sample_seconds += step.sample_ms / 1000
         self.policy_seconds += step.policy_ms / 1000
         self.host_ms.append(step.host_ms)
+
+    def _by_drafter(self, name: str) -> DrafterTotals:
+        return self.by_drafter.setdefault(name, DrafterTotals())
 
     @property
     def decode_seconds(self) -> float:

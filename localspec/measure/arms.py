@@ -14,6 +14,7 @@ from localspec.engine.drafters.lookup import LONGEST_DRAFT, Lookup
 from localspec.engine.engine import DEFAULT_LENGTHS
 from localspec.engine.errors import UserError
 from localspec.engine.fixed import Fixed
+from localspec.engine.step import Decision
 from localspec.measure.baselines import BestSuffix, Copying, LongestMatch, PromptLookup, Rule
 from localspec.measure.replay import MakeChooser
 
@@ -119,7 +120,7 @@ class _Own:
 
     def __init__(self, chooser: policy.Policy, lookup: Lookup) -> None:
         self._chooser, self._lookup = chooser, lookup
-        self.decision: policy.Decision | None = None
+        self.decision: Decision | None = None
 
     def choose(self, room: int, step: int) -> Draft:
         draft = self._chooser.choose(room, step)

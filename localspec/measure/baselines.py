@@ -11,8 +11,7 @@ from typing import Protocol
 
 from localspec.engine.drafters.base import Draft
 from localspec.engine.drafters.draft_model import DraftModel
-from localspec.engine.policy import Decision
-from localspec.engine.step import NO_DRAFTER
+from localspec.engine.step import NO_DRAFTER, Decision
 
 LONGEST_MATCH = 32
 """Longer matches are not told apart."""

@@ -273,7 +273,7 @@ def test_a_context_larger_than_memory(tiny_llama: Path) -> None:
 
 def test_no_memory_for_any_context(tiny_llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no length is offered."""
-    monkeypatch.setattr("localspec.engine.llama.context.devices", lambda: [])
+    monkeypatch.setattr("localspec.engine.llama.context.devices", list)
     with Model(tiny_llama) as model, pytest.raises(ModelError, match="close other programs, or choose a smaller model"):
         Context(model, ContextSettings(length=256, threads=1))
 

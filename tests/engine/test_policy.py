@@ -13,8 +13,8 @@ from localspec.engine.drafters.base import Draft
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
 from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.generate import Request
-from localspec.engine.policy import Decision, Policy, Session
-from localspec.engine.step import Step
+from localspec.engine.policy import Policy, Session
+from localspec.engine.step import Decision, Step
 
 LOGITS = tables(seed=7)
 CHEAP = {1: 1.0, 2: 1.05, 5: 1.2, 9: 1.4, 33: 2.5}
