@@ -34,6 +34,7 @@ _TRUST_WEIGHT, _TRUST_AT_FIRST, _TRUST_CARRIED = 16.0, 0.5, 0.3
 how much the answers before it count."""
 _SURE_COPY = 0.85
 """Without a look only copies that are at least this sure are taken."""
+_ACCEPTANCES = tuple((index + 0.5) / BINS for index in range(BINS))
 _OUTLOOK_SIZE = 200.0
 """Looks that an outlook remembers, about."""
 _SOLVE_EVERY = 8
@@ -189,8 +190,9 @@ class _Build:
             model.open(self.step)
         while len(self.tokens) < self.limit:
             copied = self._copied()
-            look_gain = self._look_gain(copied) if model else float("-inf")
-            if self.probe and not self.chain.looked and model:
+            can_look = model is not None and len(self.tokens) < model.room
+            look_gain = self._look_gain(copied) if can_look else float("-inf")
+            if self.probe and can_look and not self.chain.looked:
                 look_gain = float("inf")
             copy_gain = self._copy_gain(copied)
             if max(look_gain, copy_gain) <= 0.0:
@@ -243,13 +245,11 @@ class _Build:
         bins = self._outlook(copied)
         confirmed = self._confirmed_copy_gain(copied) if len(copied.tokens) > 1 else 0.0
         gain = 0.0
-        for index, weight in enumerate(bins):
-            agrees, acceptance_class = divmod(index, BINS)
-            reached = self.reached * (acceptance_class + 0.5) / BINS
+        for acceptance, differs, agrees in zip(_ACCEPTANCES, bins[:BINS], bins[BINS:], strict=True):
+            reached = self.reached * acceptance
             onward = beyond(n + 1, reached)
-            if agrees:
-                onward = max(onward, confirmed * reached)
-            gain += weight * max(0.0, reached - price + onward)
+            gain += differs * max(0.0, reached - price + onward)
+            gain += agrees * max(0.0, reached - price + max(onward, confirmed * reached))
         look_ms = costs.draft_ms(1)
         catch_up = costs.draft_ms(self.model.lag) - look_ms
         # Catching up serves the steps after this one too, as far as they use the draft model.
@@ -279,11 +279,14 @@ class _Build:
         self._foresee(copied, agrees * BINS + min(BINS - 1, int(best * BINS)))
         self.chain.looks.append(_Look(len(self.tokens), own, copied.tokens[0] if copied.tokens else None, key))
         if not model.may_cut and not self._worth_adding(best):
+            # What the token would have been stays unknown, and so does whether it would have been accepted.
+            self.chain.looks.pop()
             return False
         if copy_acceptance > acceptance:
             self._add(copied.tokens[0], copy_acceptance, copied.drafter, None)
         else:
             token, q = model.take()
+            self.chain.looks[-1].own = token
             self._add(token, acceptance, model.name, q, own=True)
         return True
 

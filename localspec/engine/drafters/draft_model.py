@@ -103,12 +103,14 @@ class DraftModel:
         self._tokens, self._looked, self._step = [], None, step
         self._opened = False
         self.passes = []
-        self._ahead = self._sampler.fork()
+        self._ahead = None
 
     def look(self) -> int:
         """Evaluate what is missing, and return the token that the model would draft; in rejection mode, where nobody may
         know that yet, its most probable one."""
         first, self._opened = not self._opened, True
+        if self._ahead is None:
+            self._ahead = self._fork()
         if first:
             self._roll_back()
             if self._tokens:
@@ -131,6 +133,15 @@ class DraftModel:
             raise ValueError("confidence() comes after look()")
         q = self._looked[1]
         return _top_probability(self._row()) if q is None else float(q.probs.max())
+
+    def _fork(self) -> RowSampler:
+        """A sampler that has seen the stream and the draft."""
+        if self._sampler is None:
+            raise ValueError("a draft model needs begin() before it can draft")
+        ahead = self._sampler.fork()
+        for token in self._tokens:
+            ahead.accept(token)
+        return ahead
 
     def take(self) -> tuple[int, Distribution | None]:
         """Draft the token that was looked at; with the distribution it was drawn from where rejection is to judge it."""
