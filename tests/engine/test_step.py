@@ -59,25 +59,38 @@ def test_host_time_is_all_but_the_evaluations() -> None:
     assert SOME.host_ms == 2.5
 
 
-@given(
-    steps=st.lists(
-        st.builds(
-            Step,
-            tokens=st.lists(st.integers(0, 9), max_size=5).map(tuple),
-            text=st.just(""),
-            drafter=st.sampled_from(["none", "draft", "lookup"]),
-            drafted=counts,
-            accepted=counts,
-            width=counts,
-            draft_ms=times,
-            verify_ms=times,
-            sample_ms=times,
-            policy_ms=times,
-            finish=st.sampled_from([None, *Finish]),
-        ),
-        max_size=8,
+@st.composite
+def any_step(draw: st.DrawFn) -> Step:
+    """A step as the loop makes them: no more accepted than drafted, and perhaps drafted by several."""
+    drafted = draw(counts)
+    names = st.sampled_from(["draft", "lookup"])
+    return Step(
+        tokens=tuple(draw(st.lists(st.integers(0, 9), max_size=5))),
+        text="",
+        drafter=draw(names) if drafted else NO_DRAFTER,
+        drafted=drafted,
+        accepted=draw(st.integers(0, drafted)),
+        width=draw(counts),
+        draft_ms=draw(times),
+        verify_ms=draw(times),
+        sample_ms=draw(times),
+        policy_ms=draw(times),
+        finish=draw(st.sampled_from([None, *Finish])),
+        sources=tuple(draw(st.lists(names, min_size=drafted, max_size=drafted))) if draw(st.booleans()) else (),
     )
-)
+
+
+def test_each_source_has_its_own_tokens() -> None:
+    """Of a draft by two, the accepted ones are its first; the step is that of whoever began."""
+    totals = Totals()
+    totals.add(replace(SOME, drafter="draft", sources=("draft", "lookup", "lookup", "draft"), accepted=2))
+    assert {name: (of.steps, of.drafted, of.accepted) for name, of in totals.by_drafter.items()} == {
+        "draft": (1, 2, 1),
+        "lookup": (0, 2, 1),
+    }
+
+
+@given(steps=st.lists(any_step(), max_size=8))
 def test_any_steps(steps: list[Step]) -> None:
     """Rates are numbers or None, sums are those of the steps with a pass."""
     totals = Totals()
