@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution, draw_from_logits
-from localspec.engine.errors import UserError
+from localspec.engine.errors import ModelError, UserError
 from localspec.engine.llama import Chain, ChainSettings
 
 _BLOCK = 64
 """Logits per block when looking for the top k: the k-th largest block maximum is a floor for the k-th largest logit."""
+
+_COLDEST = 1e-5
+"""Below this temperature nothing but the most probable token is left, and the arithmetic breaks down."""
 
 _RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0.0, 10.0),
@@ -51,7 +54,8 @@ class Sampling:
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
-            if not math.isfinite(value) or not low <= value <= high:
+            whole = isinstance(low, int)
+            if not math.isfinite(value) or not low <= value <= high or (whole and value != int(value)):
                 raise UserError(
                     f"{name.replace('_', ' ')} {value} makes no sense; give a number from {low:g} to {high:g}."
                 )
@@ -59,13 +63,13 @@ class Sampling:
     @property
     def greedy(self) -> bool:
         """Whether the most probable token is taken every time (temperature 0, or only one candidate)."""
-        return self.temperature == 0.0 or self.top_k == 1
+        return self.temperature < _COLDEST or self.top_k == 1
 
     def chain_settings(self, vocabulary_size: int) -> ChainSettings:
         """The same settings for llama.cpp's sampler chain."""
         return ChainSettings(
             vocabulary_size=vocabulary_size,
-            temperature=self.temperature,
+            temperature=1.0 if self.greedy else self.temperature,
             top_k=1 if self.greedy else self.top_k,
             top_p=self.top_p,
             min_p=self.min_p,
@@ -123,7 +127,9 @@ class Sampler:
     def draw(self, row: NDArray[np.float32], key: int) -> int:
         """The token that the random field of `key` picks; the most probable one when greedy."""
         if self.settings.greedy and not self._penalizes:
-            return int(row.argmax())
+            token = int(row.argmax())
+            _refuse_nonsense(float(row[token]))
+            return token
         return draw_from_logits(*self._shaped(row), key)
 
     def _shaped(self, row: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -153,7 +159,14 @@ def largest(row: NDArray[np.float32], k: int) -> NDArray[np.int32]:
     # A block is every blocks-th logit, not neighbors: the maximum over rows is ten times faster than along them.
     maxima = row[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
     floor = np.partition(maxima, blocks - k)[blocks - k]
+    # The largest values come last, and what is not a number comes behind them.
+    _refuse_nonsense(float(maxima.max()))
     return np.flatnonzero(row >= floor).astype(np.int32)
+
+
+def _refuse_nonsense(largest_logit: float) -> None:
+    if math.isnan(largest_logit) or largest_logit == math.inf:
+        raise ModelError("The model computes something that is no number; download its file again, or choose another one.")
 
 
 def log_probability(row: NDArray[np.float32], token: int) -> float:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution
-from localspec.engine.errors import UserError
+from localspec.engine.errors import ModelError, UserError
 from localspec.engine.noise import Stream, noise_key
 from localspec.engine.sampling import Sampler, Sampling, largest, log_probability
 
@@ -268,14 +268,29 @@ def as_dict(sampler: Sampler, row: NDArray[np.float32]) -> dict[int, float]:
     return dict(zip(p.ids.tolist(), p.probs.tolist(), strict=True))
 
 
-def test_a_logit_that_is_no_number_is_not_drawn() -> None:
-    """A broken kernel can leave one in a row; it is among no candidates."""
+@pytest.mark.parametrize("settings_", [Sampling(temperature=1.5), Sampling(temperature=0.0)])
+@pytest.mark.parametrize("nonsense", [np.nan, np.inf])
+def test_a_model_that_computes_nonsense_is_reported(settings_: Sampling, nonsense: float) -> None:
+    """Damaged weights and broken kernels leave such logits; a token drawn from them would mean nothing."""
     row = np.random.default_rng(6).normal(0, 1, 5000).astype(np.float32)
-    row[[7, 4000]] = np.nan
-    sampler = Sampler(Sampling(temperature=1.5), 5000)
-    p = sampler.distribution(row)
-    assert np.isfinite(p.probs).all()
-    assert not {7, 4000} & {*p.ids.tolist(), *(sampler.draw(row, key) for key in range(200))}
+    row[[7, 4000]] = nonsense
+    with pytest.raises(ModelError, match="no number"):
+        Sampler(settings_, 5000).draw(row, 1)
+
+
+def test_a_temperature_next_to_zero_is_greedy() -> None:
+    """Dividing by it would overflow."""
+    row = np.random.default_rng(6).normal(0, 1, 5000).astype(np.float32)
+    for temperature in (1e-6, 1e-20, 1e-40):
+        sampler = Sampler(Sampling(temperature=temperature, top_k=0, top_p=1.0), 5000)
+        assert sampler.draw(row, 1) == row.argmax()
+
+
+@pytest.mark.parametrize("name", ["top_k", "penalty_window"])
+def test_half_a_token_makes_no_sense(name: str) -> None:
+    """What is counted is a whole number."""
+    with pytest.raises(UserError, match=r"2\.5"):
+        Sampling(**{name: 2.5})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
