@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import platformdirs
 import pytest
 
 import tiny
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs deaf to Ctrl-C, and whatever the tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DRAFT_NOISE = 0.08
 """With this much noise about 7 of 10 greedy tokens of the tiny target are its draft's too."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import gguf
-import llama_cpp.llama_cpp as lib
 
-_SILENT = lib.llama_log_callback(lambda level, text, data: None)
+from localspec.engine.llama.library import lib
+
 _SPECIAL = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
 
 PIECES = ["<", "s", ">", "/", "<s", "▁", "▁<", "a", "b", "\n", "<|", "u", "|>"]
@@ -18,8 +18,6 @@ class LlamaVocabulary:
     """The vocabulary of a GGUF file, loaded without its weights."""
 
     def __init__(self, path: Path) -> None:
-        lib.llama_log_set(_SILENT, None)
-        lib.llama_backend_init()
         params = lib.llama_model_default_params()
         params.vocab_only = True
         self._model = lib.llama_model_load_from_file(str(path).encode(), params)

@@ -166,7 +166,9 @@ def largest(row: NDArray[np.float32], k: int) -> NDArray[np.int32]:
 
 def _refuse_nonsense(largest_logit: float) -> None:
     if math.isnan(largest_logit) or largest_logit == math.inf:
-        raise ModelError("The model computes something that is no number; download its file again, or choose another one.")
+        raise ModelError(
+            "The model computes something that is no number; download its file again, or choose another one."
+        )
 
 
 def log_probability(row: NDArray[np.float32], token: int) -> float:

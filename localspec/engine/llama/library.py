@@ -63,7 +63,9 @@ lib.llama_backend_init()
 
 
 def forget_errors() -> None:
-    """Start a new list of errors, before a call whose failure is to be explained."""
+    """Start a new list of errors, before a call whose failure is to be explained. The log is ours again from here on, whoever
+    else has used the library meanwhile."""
+    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
     _recent_errors.clear()
 
 
