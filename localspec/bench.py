@@ -15,7 +15,7 @@ from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
 from localspec.hub.starter import FetchCancelledError
-from localspec.interruption import EXIT_INTERRUPTED, Stoppable
+from localspec.interruption import Stoppable
 from localspec.launch import load_engine, options
 from localspec.logs import log_to_file
 from localspec.measure.arms import Arm, parse_arms
@@ -24,6 +24,7 @@ from localspec.measure.profiles import PROFILES, Profile
 from localspec.measure.prompts import Prompt, limit_per_category, load_prompts
 from localspec.measure.report import document, markdown, printable, text
 from localspec.measure.summary import Setup, Summary
+from localspec.program import EXIT_INTERRUPTED
 from localspec.run import EXIT_DONE
 from localspec.settings import Folders, Settings
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-EXIT_INTERRUPTED = 130
+from localspec.program import EXIT_INTERRUPTED
 
 
 class Stoppable(Protocol):

@@ -63,8 +63,12 @@ def answer_report(engine: Engine, totals: Totals, steps: Sequence[Step], options
 
 
 def plain_ms_per_token(steps: Sequence[Step]) -> float | None:
-    """Milliseconds of a token by plain decoding, measured on this answer's own undrafted steps; None without enough."""
-    plain = [s.verify_ms + s.host_ms for s in steps if s.drafter == NO_DRAFTER and s.width == 1]
+    """Milliseconds of a token by plain decoding, measured on this answer's own undrafted steps; None without enough.
+
+    A step's pass and its sampling count. Choosing does not, and neither does a step in which the draft model was asked:
+    plain decoding looks for no drafts.
+    """
+    plain = [s.verify_ms + s.sample_ms for s in steps if s.drafter == NO_DRAFTER and s.width == 1 and s.draft_ms == 0]
     return statistics.median(plain) if len(plain) >= _ENOUGH_PLAIN_STEPS else None
 
 

@@ -12,10 +12,11 @@ from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
 from localspec.engine.step import Finish
 from localspec.hub.starter import FetchCancelledError
-from localspec.interruption import EXIT_INTERRUPTED, Stoppable
+from localspec.interruption import Stoppable
 from localspec.launch import load_engine, options
 from localspec.logs import log_to_file
 from localspec.output import Form, Output
+from localspec.program import EXIT_INTERRUPTED
 from localspec.report import answer_report
 from localspec.settings import Folders, Settings
 

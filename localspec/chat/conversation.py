@@ -7,7 +7,7 @@ from localspec.chat.messages import Document, Message, attach_documents
 from localspec.chat.template import Template
 from localspec.engine.engine import Engine, Options
 from localspec.engine.errors import UserError
-from localspec.engine.step import Step, Totals
+from localspec.engine.step import Finish, Step, Totals
 
 
 def template_of(engine: Engine) -> Template:
@@ -30,7 +30,6 @@ class Conversation:
     messages: list[Message] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
     """Sums over the last answer."""
-    _has_documents: bool = False
 
     def __post_init__(self) -> None:
         self.template = template_of(self.engine)
@@ -43,13 +42,14 @@ class Conversation:
         on_prompt: Callable[[int, int], None] | None = None,
     ) -> Generator[Step, None, None]:
         """Add a turn and stream the answer. What has been written when the iterator ends, is stopped or is dropped stays
-        as the assistant's turn; a turn whose prompt cannot be read at all is taken back. Raises UserError.
+        as the assistant's turn. A turn stopped or failed before the first word is taken back: a long one would be read
+        again with the next. Raises UserError.
 
-        `options`: documents and stop strings of the conversation are added to them.
+        `options`: the template's stop strings are added to them.
         """
         if not words.strip() and not documents:
             raise UserError("The prompt is empty; write something to answer.")
-        self._has_documents = self._has_documents or bool(documents)
+        before, keep = len(self.messages), False
         self.messages.append(Message("user", attach_documents(documents, words)))
         self.totals = Totals()
         text: list[str] = []
@@ -57,21 +57,17 @@ class Conversation:
             for step in self.engine.generate(self.template.encode(self._turns()), self._with_ours(options), on_prompt):
                 text.append(step.text)
                 self.totals.add(step)
+                # A model may have nothing to say, and that is an answer.
+                keep = keep or bool(step.text) or step.finish not in (None, Finish.INTERRUPTED)
                 yield step
-        except UserError:
-            if not text:
-                self.messages.pop()
-            raise
         finally:
-            if text:
+            if keep:
                 self.messages.append(Message("assistant", "".join(text)))
+            else:
+                del self.messages[before:]
 
     def _turns(self) -> list[Message]:
         return [*([Message("system", self.system)] if self.system else []), *self.messages]
 
     def _with_ours(self, options: Options) -> Options:
-        return replace(
-            options,
-            documents=options.documents or self._has_documents,
-            stop=(*options.stop, *self.template.stop_strings),
-        )
+        return replace(options, stop=(*options.stop, *self.template.stop_strings))

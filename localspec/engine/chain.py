@@ -2,7 +2,8 @@
 
 A copied token is free and as good as its match; a look by the draft model costs time and says more: how sure it is, and
 whether it agrees with the copy, which is the strongest sign there is. Whichever token is likelier then joins the draft.
-Every decision weighs expected tokens against time at the current rate, before the token's own value is drawn.
+Every decision weighs expected tokens against time at the current rate; in rejection mode, before the token's own value is
+drawn.
 """
 
 from bisect import bisect_right
@@ -81,7 +82,7 @@ class Chain:
     promised: float = 0.0
     """Tokens that copies have carried in this answer, and those they had promised."""
     proposed: Draft = field(default_factory=lambda: Draft("lookup"))
-    run: "_Run | None" = None
+    run: _Run | None = None
     usage: float = 0.5
     """Share of steps, of late, that asked the draft model."""
     _since_solved: int = _SOLVE_EVERY
@@ -95,9 +96,6 @@ class Chain:
         `rate`: tokens per millisecond that time is worth. `probe`: ask the draft model first, whatever it promises.
         `may_look`: it may be asked at all.
         """
-        self.usage = _USAGE_MEMORY * self.usage + (1.0 - _USAGE_MEMORY) * self.looked
-        self.looks, self.looked, self.spent_ms = [], False, 0.0
-        self.proposed = Draft("lookup")
         model = self.model if may_look and self.model and self.model.room > 0 else None
         self._since_solved += 1
         if model and self._since_solved > _SOLVE_EVERY:
@@ -105,8 +103,15 @@ class Chain:
             self._solve(rate)
         return _Build(self, model, limit, rate, step, probe).run()
 
+    def rest(self) -> None:
+        """A new step: what the last one looked at has been judged."""
+        self.usage = _USAGE_MEMORY * self.usage + (1.0 - _USAGE_MEMORY) * self.looked
+        self.looks, self.looked, self.spent_ms = [], False, 0.0
+        self.proposed = Draft("lookup")
+
     def begin(self) -> None:
         """A new answer begins: how far copies carry in it is hardly known yet."""
+        self.rest()
         self.copied = _TRUST_AT_FIRST * _TRUST_WEIGHT + _TRUST_CARRIED * self.copied
         self.promised = _TRUST_WEIGHT + _TRUST_CARRIED * self.promised
         self.run = None
@@ -345,7 +350,7 @@ class _Build:
                 best, best_value = index + 1, value
         q = tuple(self.q[:best])
         draft = Draft(
-            max(set(self.sources[:best]), key=self.sources[:best].count) if best else "none",
+            max(dict.fromkeys(self.sources[:best]), key=self.sources[:best].count) if best else "none",
             tuple(self.tokens[:best]),
             tuple(self.survival[:best]),
             q if any(item is not None for item in q) else None,

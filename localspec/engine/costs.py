@@ -7,7 +7,7 @@ cross terms left out), and one that is far off counts little until others agree 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MEASURED_WIDTHS = (1, 2, 3, 5, 4, 9, 8, 6, 17, 12, 33)
@@ -165,11 +165,3 @@ class Costs:
     def draft_ms(self, catch_up: int) -> float:
         """The draft model's first pass, over all the tokens it has not seen."""
         return self.draft.ms(max(1, catch_up)) if self.draft else math.inf
-
-
-def fastest(timings: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The shortest of several timings of each width: what disturbs a timing only ever makes it longer."""
-    best: dict[int, float] = {}
-    for width, ms in timings:
-        best[width] = min(ms, best.get(width, math.inf))
-    return best

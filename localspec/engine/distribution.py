@@ -22,9 +22,9 @@ class Distribution:
     def from_logits(cls, ids: NDArray[np.int32], logits: NDArray[np.floating]) -> "Distribution":
         """The softmax of `logits`, shape (n,), in float64."""
         weights = logits.astype(np.float64)
-        weights -= weights.max()
+        weights -= np.maximum.reduce(weights)
         np.exp(weights, out=weights)
-        weights /= weights.sum()
+        weights /= np.add.reduce(weights)
         return cls(ids, weights)
 
     def of(self, token: int) -> float:
@@ -35,6 +35,12 @@ class Distribution:
     def mode(self) -> int:
         """The most probable token."""
         return int(self.ids[self.probs.argmax()])
+
+    def pick(self, u: float) -> int:
+        """The token at `u` (a uniform number) in the distribution laid out end to end: one number, and quicker than `draw`,
+        but two distributions that nearly agree need not pick the same token."""
+        place = int(self.probs.cumsum().searchsorted(u, "right"))
+        return int(self.ids[min(place, self.ids.size - 1)])
 
     def draw(self, key: int) -> int:
         """The token that the random field of `key` picks: token i wins with probability probs[i].

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from localspec.engine.chain import Chain
 from localspec.engine.compatibility import common_vocabulary
+from localspec.engine.context_length import context_length
 from localspec.engine.cores import performance_cores
 from localspec.engine.costs import MEASURED_WIDTHS, CostCurve, Costs
 from localspec.engine.drafters.base import Drafter
@@ -17,6 +18,7 @@ from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.errors import ContextFullError, Interrupted, UserError
 from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
+from localspec.engine.gguf import inspect
 from localspec.engine.llama import Context, ContextSettings, LoadCancelledError, Model, devices, version
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
 from localspec.engine.policy import CHOICES, Chooser, Policy, Session
@@ -26,12 +28,9 @@ from localspec.engine.step import NO_DRAFTER, Finish, Step
 LONGEST_DRAFT = 32
 DEFAULT_LENGTHS = {"auto": 32, "draft": 4, "lookup": 10, "none": 0}
 """Longest draft by drafter, where none is asked for."""
-DEFAULT_CONTEXT = 8192
 VERIFICATIONS = ("auto", "match", "rejection")
 
 _DRAFT_BATCH = 256
-_CONTEXT_STEP = 256
-"""Tokens: contexts are a multiple of this long."""
 
 LoadProgress = Callable[[str, float], bool | None]
 """Called with what is loading ("target", "draft") and the share done, 0 to 1; returning False cancels."""
@@ -46,7 +45,7 @@ class EngineSettings:
     target: Path
     draft: Path | None = None
     context_length: int | None = None
-    """Tokens; None: what the model was trained with, at most DEFAULT_CONTEXT."""
+    """Tokens; None: what the model was trained with, at most DEFAULT_CONTEXT, 8192."""
     gpu_layers: int = -1
     """Layers on the GPU, -1 for all."""
     threads: int | None = None
@@ -69,8 +68,6 @@ class Options:
     seed: int | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
-    documents: bool = False
-    """Whether the prompt holds a document, which answers tend to copy from."""
     logprobs: bool = False
 
     def __post_init__(self) -> None:
@@ -129,13 +126,12 @@ class Engine:
         """The seed of the last answer, given or drawn."""
 
     def _open(self, settings: EngineSettings, progress: LoadProgress | None) -> None:
+        draft = inspect(settings.draft) if settings.draft else None
+        length = context_length(inspect(settings.target), draft, settings.context_length)
         self.target = self._load(settings.target, "target", progress)
-        length = settings.context_length or min(self.target.context_length, DEFAULT_CONTEXT)
         if settings.draft:
             self.draft = self._load(settings.draft, "draft", progress)
             common = common_vocabulary(self.target.vocabulary, self.draft.vocabulary)
-        # llama.cpp rounds up by itself; ours is known before the context is, and always holds a longest draft.
-        length = -(-length // _CONTEXT_STEP) * _CONTEXT_STEP
         self._context = self._context_of(self.target, length, 512, 1 + LONGEST_DRAFT, settings.kv_type)
         self._lookup = Lookup()
         self._drafters: dict[str, Drafter] = {self._lookup.name: self._lookup}
@@ -228,7 +224,7 @@ class Engine:
         loop = self._begin(prompt, options, chooser)
         started = time.perf_counter()
         try:
-            self._read_prompt(options.drafter in ("auto", "draft"), on_prompt)
+            self._read_prompt(options, on_prompt)
         except Interrupted:
             yield _interrupted()
             return
@@ -332,23 +328,39 @@ class Engine:
         self.reused_tokens = self._context.truncate(cached)
         self.prompt_tokens = len(prompt)
 
-    def _read_prompt(self, draft_too: bool, on_prompt: PromptProgress | None) -> None:
-        """Evaluate all but the last token of the prompt, without any logits, a batch at a time."""
+    def _read_prompt(self, options: Options, on_prompt: PromptProgress | None) -> None:
+        """Evaluate all but the last token of the prompt, without any logits, a batch at a time: with the target, and then
+        with the draft model where one will be asked."""
         end = len(self._stream) - 1
         total = len(self._stream)
-        while len(self._context.tokens) < end:
+        draft = self._reader(options)
+        if draft:
+            # What the caches share with the prompt is known before anything is reported.
+            draft.read(0)
+        contexts = (self._context, self._draft_context) if draft else (self._context,)
+
+        def before_a_batch() -> None:
             if self._stopping:
                 raise Interrupted
-            done = len(self._context.tokens)
             if on_prompt:
-                on_prompt(done, total)
+                on_prompt(sum(len(context.tokens) for context in contexts) // len(contexts), total)
+
+        while (done := len(self._context.tokens)) < end:
+            before_a_batch()
             self._context.mark("prompt")
             self._context.decode(self._stream[done : min(end, done + self._context.batch_size)])
         self._context.mark("prompt")
-        if self._draft_model and draft_too:
-            self._draft_model.read(end)
+        while draft and (done := len(self._draft_context.tokens)) < end:
+            before_a_batch()
+            draft.read(min(end, done + self._draft_context.batch_size))
         if on_prompt:
             on_prompt(total, total)
+
+    def _reader(self, options: Options) -> DraftModel | None:
+        """The draft model, if it should read the prompt. One that `auto` has dropped catches up by itself when it is asked
+        again."""
+        wanted = options.drafter == "draft" or (options.drafter == "auto" and self._session.worth > 0.0)
+        return self._draft_model if wanted else None
 
 
 def _common_length(one: Sequence[int], other: Sequence[int]) -> int:

@@ -81,7 +81,7 @@ class Loop:
         base = len(self.stream)
         pending = self.stream[len(self.target.tokens) :]
         settled = len(pending) <= _MOST_REPLAYED
-        draft = self.policy.choose(self._room(), number) if settled else Draft(NO_DRAFTER)
+        draft = self.policy.choose(self._room() if settled else 0, number)
         clock.lap("policy")
         if draft.tokens:
             self.target.mark("step")
@@ -142,7 +142,7 @@ class Loop:
             p, drafted = self.sampler.distribution(row), draft.tokens[index]
             if accepts(p, q, drafted, uniform(noise_key(seed, Stream.ACCEPT, position, number))):
                 return drafted, True
-            return residual(p, q).draw(noise_key(seed, Stream.RESIDUAL, position, number)), False
+            return residual(p, q).pick(uniform(noise_key(seed, Stream.RESIDUAL, position, number))), False
         token = self.sampler.draw(row, noise_key(seed, Stream.TARGET, position))
         return token, index < len(draft.tokens) and matches(token, draft.tokens[index])
 

@@ -21,7 +21,7 @@ from localspec.engine.gguf_format import (
     CutShortError,
     DamagedError,
     Value,
-    read_tensor_end,
+    read_tensor,
     read_value,
 )
 
@@ -40,6 +40,7 @@ _VERSIONS = (2, 3)
 _MAX_PAIRS = 1 << 16
 _MAX_LAYERS = 512
 """llama.cpp's own limit (LLAMA_MAX_LAYERS)."""
+_POSITIONS = "position_embd.weight"
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 _OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive or a PyTorch file",
@@ -90,6 +91,8 @@ class GgufHeader:
     """Where the last tensor ends (bytes), by the tensor table; 0 without tensors."""
     size: int
     """Size of the file (bytes)."""
+    has_position_table: bool = False
+    """Whether it holds learned positions (GPT-2, StarCoder), of which there are only as many as it was trained with."""
 
     @property
     def architecture(self) -> str:
@@ -195,7 +198,7 @@ def _read(path: Path, file: BinaryIO, size: int, keep: Collection[str]) -> GgufH
         version = _read_version(path, cursor)
         tensors, pairs = cursor.u64(), cursor.u64()
         metadata = _read_metadata(cursor, pairs, keep)
-        end = max((read_tensor_end(cursor) for _ in range(tensors)), default=0)
+        end, has_positions = _read_tensors(cursor, tensors)
         alignment = metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
             raise DamagedError("its alignment is not a power of two")
@@ -206,7 +209,7 @@ def _read(path: Path, file: BinaryIO, size: int, keep: Collection[str]) -> GgufH
     except DamagedError as error:
         raise ModelError(f"{path.name} is damaged: {error}; download it again.") from error
     start = -(-cursor.position // alignment) * alignment
-    return GgufHeader(path, version, metadata, tensors, start, start + end if end else 0, size)
+    return GgufHeader(path, version, metadata, tensors, start, start + end if end else 0, size, has_positions)
 
 
 def _read_metadata(cursor: Cursor, pairs: int, keep: Collection[str]) -> dict[str, Value]:
@@ -219,6 +222,16 @@ def _read_metadata(cursor: Cursor, pairs: int, keep: Collection[str]) -> dict[st
             raise DamagedError("two of its metadata keys are equal" if key else "one of its metadata keys is empty")
         metadata[key] = read_value(cursor, keep=key in keep)
     return metadata
+
+
+def _read_tensors(cursor: Cursor, count: int) -> tuple[int, bool]:
+    """Where the last tensor ends in the tensor data (bytes), and whether one of them is a table of positions."""
+    end, has_positions = 0, False
+    for _ in range(count):
+        name, tensor_end = read_tensor(cursor)
+        end = max(end, tensor_end)
+        has_positions = has_positions or name == _POSITIONS
+    return end, has_positions
 
 
 def _check_magic(path: Path, head: bytes) -> None:

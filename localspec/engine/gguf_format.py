@@ -206,26 +206,25 @@ def _read_array(cursor: Cursor, *, keep: bool) -> Value:
     return ArrayInfo(count, _NAMES[kind])
 
 
-def read_tensor_end(cursor: Cursor) -> int:
-    """Pass one row of the tensor table; the offset in the tensor data where that tensor ends (bytes).
+def read_tensor(cursor: Cursor) -> tuple[str, int]:
+    """One row of the tensor table: the tensor's name, and the offset in the tensor data where it ends (bytes).
 
-    0 for a type that is not known here, whose size nobody can tell.
+    The offset is 0 for a type that is not known here, whose size nobody can tell.
     """
-    name_length = cursor.u64()
-    if not name_length:
+    name = cursor.string()
+    if not name:
         raise DamagedError("one of its tensors has no name")
-    cursor.skip(name_length)
     dimensions = cursor.u32()
     if dimensions > _MAX_DIMENSIONS:
         raise DamagedError(f"it holds a tensor of {dimensions} dimensions")
     shape = [cursor.u64() for _ in range(dimensions)]
     kind, offset = cursor.u32(), cursor.u64()
     if kind not in _BLOCKS:
-        return 0
+        return name, 0
     elements, size = _BLOCKS[kind]
     count = 1
     for length in shape:
         count *= length
     if count >= 1 << 63:
         raise DamagedError("it holds a tensor of impossible size")
-    return offset + count // elements * size
+    return name, offset + count // elements * size

@@ -16,7 +16,7 @@ _MIX_1 = 0xBF58476D1CE4E5B9
 _MIX_2 = 0x94D049BB133111EB
 
 _U64_GOLDEN, _U64_MIX_1, _U64_MIX_2 = (np.uint64(n) for n in (_GOLDEN, _MIX_1, _MIX_2))
-_U64_30, _U64_27, _U64_31, _U64_11 = (np.uint64(n) for n in (30, 27, 31, 11))
+_U64_30, _U64_27, _U64_31, _U64_12 = (np.uint64(n) for n in (30, 27, 31, 12))
 
 
 class Stream(IntEnum):
@@ -48,7 +48,7 @@ def noise_key(seed: int, stream: Stream, position: int, step: int = 0) -> int:
 
 def uniform(key: int) -> float:
     """One number in the open interval (0, 1)."""
-    return ((_mix((key + _GOLDEN) & _MASK) >> 11) + 0.5) * 2.0**-53
+    return ((_mix((key + _GOLDEN) & _MASK) >> 12) + 0.5) * 2.0**-52
 
 
 def uniforms(key: int, ids: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -61,8 +61,8 @@ def uniforms(key: int, ids: NDArray[np.integer]) -> NDArray[np.float64]:
     x ^= x >> _U64_27
     x *= _U64_MIX_2
     x ^= x >> _U64_31
-    x >>= _U64_11
+    x >>= _U64_12
     u = x.astype(np.float64)
     u += 0.5
-    u *= 2.0**-53
+    u *= 2.0**-52
     return u

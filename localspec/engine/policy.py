@@ -24,6 +24,7 @@ _FIRST_STEPS = 8.0
 """Plain steps that the rate begins with."""
 _FIRST_PROBE, _RAREST_PROBE = 16, 256
 """Steps without a look after which the draft model is asked again; twice as many after each probe that came to nothing."""
+_LONGEST_TIMED = 33
 _PROBE_TAX = 0.01
 _WORTH_MEMORY = 0.985
 _FIRST_RETIME, _RAREST_RETIME = 8, 96
@@ -80,10 +81,14 @@ class Policy:
         """The step with the most expected tokens for its time."""
         session, limit = self.session, min(room, self.draft_max)
         chain, rate = session.chain, session.rate
+        chain.rest()
+        self._probing = False
         if limit <= 0:
-            return self._plain("the answer may have no more than one token")
-        if session.since_plain >= session.retime_gap or chain.costs.target.plain_is_stale:
+            return self._plain("there is no room for a draft")
+        if session.since_plain >= session.retime_gap:
             session.retime_gap = min(_RAREST_RETIME, 2 * session.retime_gap)
+            return self._plain("plain decoding is timed again")
+        if chain.costs.target.plain_is_stale:
             return self._plain("plain decoding is timed again")
         self._probing = self._probe_is_due()
         draft, gain = chain.build(limit, rate, step, self._probing, self._probing or session.worth > 0.0)
@@ -103,7 +108,9 @@ class Policy:
         costs.target.observe(width, verify_ms)
         if session.chain.looked and session.chain.model and costs.draft:
             for tokens, ms in session.chain.model.passes:
-                costs.draft.observe(tokens, ms)
+                # A long catch-up is several passes, and says little about the next.
+                if tokens <= _LONGEST_TIMED:
+                    costs.draft.observe(tokens, ms)
         session.since_plain = 0 if width == 1 else session.since_plain + 1
         session.tokens = session.tokens * _MEMORY + len(emitted)
         session.plain_steps = session.plain_steps * _MEMORY + (verify_ms + draft_ms) / costs.plain_ms

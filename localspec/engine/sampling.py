@@ -121,7 +121,7 @@ class Sampler:
     def distribution(self, row: NDArray[np.float32]) -> Distribution:
         """What the next token is sampled from. `row`: logits, shape (V,) or a shorter prefix of the vocabulary."""
         if self.settings.greedy and not self._penalizes:
-            return Distribution(np.array([row.argmax()], np.int32), np.ones(1))
+            return Distribution(np.array([self.draw(row, 0)], np.int32), np.ones(1))
         return Distribution.from_logits(*self._shaped(row))
 
     def draw(self, row: NDArray[np.float32], key: int) -> int:
@@ -135,7 +135,7 @@ class Sampler:
     def _shaped(self, row: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Ids and logits of what the chain leaves of a row."""
         ids = self._candidates(row)
-        return self._chain.apply(ids, row[ids])
+        return self._chain.apply(ids, row.take(ids))
 
     def _candidates(self, row: NDArray[np.float32]) -> NDArray[np.int32]:
         """Ids that hold everything the chain can keep: the chain's own top-k then picks among a hundred, not 150,000.
@@ -144,24 +144,28 @@ class Sampler:
         """
         top_k = self._chain.settings.top_k
         if top_k <= 0:
+            _refuse_nonsense(float(row.max()))
             return np.arange(row.size, dtype=np.int32)
+        if not self._penalizes:
+            return largest(row, top_k)
         recent = np.unique(np.fromiter(self._recent, np.int32, len(self._recent)))
         recent = recent[recent < row.size]
         ids = largest(row, top_k + recent.size)
         return np.union1d(ids, recent).astype(np.int32) if recent.size else ids
 
 
-def largest(row: NDArray[np.float32], k: int) -> NDArray[np.int32]:
+def largest(row: NDArray[np.float32], k: int) -> NDArray[np.integer]:
     """Ids of a set that contains the k largest values of `row` (shape (V,)) and few others, in rising order."""
     blocks = row.size // _BLOCK
     if k >= blocks:
+        _refuse_nonsense(float(row.max()))
         return np.arange(row.size, dtype=np.int32)
     # A block is every blocks-th logit, not neighbors: the maximum over rows is ten times faster than along them.
-    maxima = row[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
-    floor = np.partition(maxima, blocks - k)[blocks - k]
-    # The largest values come last, and what is not a number comes behind them.
-    _refuse_nonsense(float(maxima.max()))
-    return np.flatnonzero(row >= floor).astype(np.int32)
+    maxima = np.maximum.reduce(row[: blocks * _BLOCK].reshape(_BLOCK, blocks))
+    maxima.partition(blocks - k)
+    # What is not a number sorts behind the largest.
+    _refuse_nonsense(float(maxima[blocks - k :].max()))
+    return (row >= maxima[blocks - k]).nonzero()[0]
 
 
 def _refuse_nonsense(largest_logit: float) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
-from localspec.engine.step import Finish, Step
+from localspec.engine.step import Step
 
 if TYPE_CHECKING:
     from localspec.chat.conversation import Conversation
@@ -98,16 +97,7 @@ class EngineBackend:
 
     def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
         """Add a turn and stream its answer. Raises UserError."""
-        messages = self._conversation.messages
-        before, keep = len(messages), False
-        try:
-            with closing(self._conversation.ask(words, self._options, on_prompt=on_prompt)) as steps:
-                for step in steps:
-                    keep = keep or bool(step.text) or step.finish not in (None, Finish.INTERRUPTED)
-                    yield step
-        finally:
-            if not keep:
-                del messages[before:]
+        return self._conversation.ask(words, self._options, on_prompt=on_prompt)
 
     def restart(self) -> None:
         """Begin an empty conversation; what it shares with the old one stays in the cache."""

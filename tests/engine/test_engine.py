@@ -157,6 +157,35 @@ def test_prompt_progress(target: Path) -> None:
         assert said == [(1351, 1351)]
 
 
+def test_prompt_progress_of_two_models(target: Path, draft: Path) -> None:
+    """Each is half of the way, in tokens of the prompt; the draft model's batches are of 256."""
+    with open_engine(target, draft, context=1536) as engine:
+        said: list[tuple[int, int]] = []
+        prompt = PROMPT * 25
+        chosen = options("draft", tokens=1)
+        list(engine.generate(prompt, chosen, lambda done, total: said.append((done, total))))
+        halves = [0, 512, 1024, 1349, 1349 + 256, 1349 + 512, 1349 + 768, 1349 + 1024, 1349 + 1280]
+        assert said == [*((half // 2, 1350) for half in halves), (1350, 1350)]
+        said.clear()
+        list(engine.generate([*prompt, 5], chosen, lambda done, total: said.append((done, total))))
+        # The draft model has not seen the last token of the first prompt: nobody has asked it what follows.
+        assert said == [((1350 + 1349) // 2, 1351), (1351, 1351)]
+
+
+def test_a_draft_model_that_auto_has_dropped_does_not_read_the_prompt(target: Path, draft: Path) -> None:
+    """It catches up when it is asked again; who asks for it by name still has it at once."""
+    with open_engine(target, draft) as engine:
+        chosen = options("auto", tokens=1)
+        engine._session.worth = -0.1
+        write(engine, chosen)
+        assert draft_context(engine).tokens == []
+        write(engine, options("draft", tokens=1))
+        assert draft_context(engine).tokens == PROMPT[:-1]
+        engine._session.worth = 0.1
+        write(engine, chosen, list(b"another"))
+        assert draft_context(engine).tokens == list(b"anothe")
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 NONSENSE = {

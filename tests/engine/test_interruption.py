@@ -129,6 +129,37 @@ def test_stop_while_the_prompt_is_read(engine: Engine, drafter: str) -> None:
         assert engine.reused_tokens == 512 * batch
 
 
+@pytest.mark.parametrize("drafter", ["draft", "auto"])
+def test_stop_while_the_draft_model_reads_the_prompt(engine: Engine, drafter: str) -> None:
+    """It reads a batch at a time too, and keeps what it has read."""
+    fresh = write(engine, options(drafter), LONG)[0]
+    for batch in range(6):
+        write(engine, options(drafter, max_tokens=1), [1])
+        with visitor(engine.stop, 3 + batch, at_once=True):
+            _, _, steps = write(engine, options(drafter), LONG)
+        assert [(step.tokens, step.width, step.finish) for step in steps] == [((), 0, Finish.INTERRUPTED)]
+        assert len(engine.target_context.tokens) == len(LONG) - 1
+        assert len(draft_context(engine).tokens) == 256 * batch
+        assert consistent(engine)
+        assert write(engine, options(drafter), LONG)[0] == fresh
+
+
+def test_stop_in_the_progress_of_the_draft_model(engine: Engine) -> None:
+    """Said before a batch, it is heeded before the next one."""
+    said: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        said.append(done)
+        if len(engine.target_context.tokens) == len(LONG) - 1:
+            engine.stop()
+
+    steps = list(engine.generate(LONG, options("draft"), progress))
+    assert [step.finish for step in steps] == [Finish.INTERRUPTED]
+    assert said == [0, 256, 512, (len(LONG) - 1) // 2]
+    assert len(draft_context(engine).tokens) <= 256
+    assert consistent(engine)
+
+
 def test_stop_in_the_progress_of_the_prompt(engine: Engine) -> None:
     """The callback is where an app learns of it first."""
     for at in (0, 512, 1024):

@@ -189,11 +189,9 @@ def test_a_closed_model(tiny_llama: Path) -> None:
     model.close()
     uses = {
         "context": lambda: Context(model, ContextSettings(length=256, threads=1)),
-        "length": lambda: model.context_length,
         "window": lambda: model.window,
         "kind": lambda: model.is_recurrent,
         "size": lambda: model.bytes,
-        "description": lambda: model.description,
         "template": lambda: model.chat_template,
         "tokenize": lambda: vocabulary.tokenize("a", special=False),
         "piece": lambda: vocabulary.piece(66),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft
 from localspec.engine.evaluator import Evaluator, RowSampler
-from localspec.engine.noise import Stream, noise_key
+from localspec.engine.noise import Stream, noise_key, uniform
 
 _USUAL_ACCEPTANCE = 0.7
 
@@ -132,6 +132,8 @@ class DraftModel:
         if self._looked is None:
             raise ValueError("confidence() comes after look()")
         q = self._looked[1]
+        if q is None and not self._greedy and self._ahead is not None:
+            q = self._ahead.distribution(self._row())
         return _top_probability(self._row()) if q is None else float(q.probs.max())
 
     def _fork(self) -> RowSampler:
@@ -150,9 +152,7 @@ class DraftModel:
         token, q = self._looked
         if self._drafting is Drafting.SAMPLED and q is not None:
             position = len(self._stream) + len(self._tokens)
-            token = q.draw(noise_key(self._seed, Stream.DRAFT, position, self._step))
-        else:
-            q = None
+            token = q.pick(uniform(noise_key(self._seed, Stream.DRAFT, position, self._step)))
         self.push(token)
         return token, q
 
@@ -179,12 +179,11 @@ class DraftModel:
         """The model's token, and what it draws from unless greedy."""
         if self._ahead is None:
             raise ValueError("look() comes after open()")
-        if self._greedy:
-            return self._ahead.draw(self._row(), 0), None
-        q = self._ahead.distribution(self._row())
-        if self._drafting is Drafting.SAMPLED:
+        if self._drafting is Drafting.SAMPLED and not self._greedy:
+            q = self._ahead.distribution(self._row())
             return q.mode(), q
-        return q.draw(noise_key(self._seed, Stream.TARGET, len(self._stream) + len(self._tokens))), q
+        position = len(self._stream) + len(self._tokens)
+        return self._ahead.draw(self._row(), noise_key(self._seed, Stream.TARGET, position)), None
 
     def _row(self) -> NDArray[Any]:
         return self.context.row(0)[: self._vocabulary_size]

@@ -8,9 +8,9 @@ from typing import Any
 
 # On an abort ggml forks a debugger that prints a backtrace over the terminal; read before the library is loaded.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
-# Threads that wait for each other by spinning fight whatever else runs on the machine, our own screen included: with as many
-# busy processes as cores a token took 4 to 10 times longer than with threads that sleep.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# GNU OpenMP's threads wait for each other by spinning, for ever by default: with as many busy programs as cores a token took
+# five times its time. Sleeping at once costs three times on a quiet machine. A short spin costs neither.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 import llama_cpp
 import llama_cpp.llama_cpp as _bindings

@@ -1,6 +1,5 @@
 """A loaded model: weights and vocabulary, shared by its contexts."""
 
-import ctypes
 import os
 import weakref
 from collections.abc import Callable
@@ -86,11 +85,6 @@ class Model:
         return self._handle
 
     @property
-    def context_length(self) -> int:
-        """The context the model was trained with, in tokens."""
-        return int(lib.llama_model_n_ctx_train(self.handle))
-
-    @property
     def window(self) -> int:
         """The size of the sliding attention window in tokens, 0 when there is none."""
         return int(lib.llama_model_n_swa(self.handle))
@@ -104,13 +98,6 @@ class Model:
     def bytes(self) -> int:
         """The size of the weights in bytes."""
         return int(lib.llama_model_size(self.handle))
-
-    @property
-    def description(self) -> str:
-        """llama.cpp's own short description, such as "llama 135M Q4_1"."""
-        buffer = ctypes.create_string_buffer(256)
-        lib.llama_model_desc(self.handle, buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace")
 
     @property
     def chat_template(self) -> str | None:
