@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +138,7 @@ class Sampler:
         ids = self._candidates(row)
         return self._chain.apply(ids, row.take(ids))
 
-    def _candidates(self, row: NDArray[np.float32]) -> NDArray[np.int32]:
+    def _candidates(self, row: NDArray[np.float32]) -> NDArray[Any]:
         """Ids that hold everything the chain can keep: the chain's own top-k then picks among a hundred, not 150,000.
 
         Penalties move only recent tokens, m of them, so the penalized top k lies within the raw top k + m and those m.
@@ -154,7 +155,7 @@ class Sampler:
         return np.union1d(ids, recent).astype(np.int32) if recent.size else ids
 
 
-def largest(row: NDArray[np.float32], k: int) -> NDArray[np.integer]:
+def largest(row: NDArray[np.float32], k: int) -> NDArray[Any]:
     """Ids of a set that contains the k largest values of `row` (shape (V,)) and few others, in rising order."""
     blocks = row.size // _BLOCK
     if k >= blocks:
@@ -165,7 +166,8 @@ def largest(row: NDArray[np.float32], k: int) -> NDArray[np.integer]:
     maxima.partition(blocks - k)
     # What is not a number sorts behind the largest.
     _refuse_nonsense(float(maxima[blocks - k :].max()))
-    return (row >= maxima[blocks - k]).nonzero()[0]
+    found: NDArray[Any] = (row >= maxima[blocks - k]).nonzero()[0]
+    return found
 
 
 def _refuse_nonsense(largest_logit: float) -> None:
