@@ -22,8 +22,8 @@ from localspec.tui.widgets.answer import Answer
 from localspec.tui.widgets.prompt import Prompt
 
 PICTURE = Path(__file__).with_name("chat.svg")
-QUESTION = "What is the capital of France?"
-SECOND = "Write a haiku about the sea."
+QUESTION = "What is the capital of France? Answer in one sentence."
+SECOND = "Write a Python function that adds two numbers. Only the code."
 
 
 async def main() -> None:
@@ -32,7 +32,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         draft = quantize(target, Path(folder, "SmolLM2-135M-Instruct-Q2_K.gguf"), "Q2_K")
         settings = EngineSettings(target, draft, context_length=2048, measure_costs=True)
-        options = Options(Sampling(temperature=0), max_tokens=160)
+        options = Options(Sampling(temperature=0), max_tokens=70)
         app = ChatApp(engine_loader(settings, options, None))
         try:
             async with app.run_test(size=(100, 30)) as pilot:
