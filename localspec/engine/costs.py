@@ -48,6 +48,12 @@ class CostCurve:
     """The widths of those passes."""
     _cache: dict[int, float] = field(default_factory=dict)
 
+    _plain_ms: float = 0.0
+    """The exponential of the scale: this is asked for hundreds of times between two passes."""
+
+    def __post_init__(self) -> None:
+        self._plain_ms = math.exp(self._scale)
+
     @classmethod
     def measured(cls, ms_by_width: Mapping[int, float]) -> "CostCurve":
         """From timings, each the minimum of a few. Needs width 1."""
@@ -70,7 +76,7 @@ class CostCurve:
         shape = self._cache.get(width)
         if shape is None:
             shape = self._cache[width] = math.exp(self._shape(width).value)
-        return math.exp(self._scale) * shape
+        return self._plain_ms * shape
 
     def table(self) -> dict[int, float]:
         """Milliseconds of every width that has been measured or met."""
@@ -90,6 +96,7 @@ class CostCurve:
         spread = self._scale_variance + shape.variance + _NOISE
         moved = surprise * self._scale_variance / spread
         self._scale += moved
+        self._plain_ms = math.exp(self._scale)
         shape.value += surprise * shape.variance / spread
         self._scale_variance -= self._scale_variance**2 / spread
         shape.variance -= shape.variance**2 / spread

@@ -18,12 +18,12 @@ from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.errors import ContextFullError, Interrupted, UserError
 from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
-from localspec.engine.gguf import inspect
+from localspec.engine.gguf import GgufHeader, inspect
 from localspec.engine.llama import Context, ContextSettings, LoadCancelledError, Model, devices, version
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
 from localspec.engine.policy import CHOICES, Chooser, Policy, Session
 from localspec.engine.sampling import Sampler, Sampling
-from localspec.engine.step import NO_DRAFTER, Finish, Step
+from localspec.engine.step import Finish, Step, closing_step
 
 LONGEST_DRAFT = 32
 DEFAULT_LENGTHS = {"auto": 32, "draft": 4, "lookup": 10, "none": 0}
@@ -126,11 +126,12 @@ class Engine:
         """The seed of the last answer, given or drawn."""
 
     def _open(self, settings: EngineSettings, progress: LoadProgress | None) -> None:
+        target = inspect(settings.target)
         draft = inspect(settings.draft) if settings.draft else None
-        length = context_length(inspect(settings.target), draft, settings.context_length)
-        self.target = self._load(settings.target, "target", progress)
-        if settings.draft:
-            self.draft = self._load(settings.draft, "draft", progress)
+        length = context_length(target, draft, settings.context_length)
+        self.target = self._load(target, "target", progress)
+        if draft:
+            self.draft = self._load(draft, "draft", progress)
             common = common_vocabulary(self.target.vocabulary, self.draft.vocabulary)
         self._context = self._context_of(self.target, length, 512, 1 + LONGEST_DRAFT, settings.kv_type)
         self._lookup = Lookup()
@@ -226,7 +227,7 @@ class Engine:
         try:
             self._read_prompt(options, on_prompt)
         except Interrupted:
-            yield _interrupted()
+            yield closing_step(Finish.INTERRUPTED)
             return
         finally:
             self.prompt_seconds = time.perf_counter() - started
@@ -252,9 +253,9 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _load(self, path: Path, what: str, progress: LoadProgress | None) -> Model:
+    def _load(self, header: GgufHeader, what: str, progress: LoadProgress | None) -> Model:
         report = (lambda share: progress(what, share)) if progress else None
-        model = Model(path, gpu_layers=self.settings.gpu_layers, progress=report)
+        model = Model(header.path, header=header, gpu_layers=self.settings.gpu_layers, progress=report)
         self._opened.append(model)
         return model
 
@@ -278,9 +279,9 @@ class Engine:
         sampler = self._sampler(self.target, options)
         sampler.begin(prompt)
         if self._draft_model and self.draft:
-            sampled = options.resolved_verification == "rejection" and not options.sampling.greedy
-            drafting = Drafting.SAMPLED if sampled else Drafting.COUPLED
             greedy = options.sampling.greedy
+            sampled = options.resolved_verification == "rejection" and not greedy
+            drafting = Drafting.SAMPLED if sampled else Drafting.COUPLED
             self._draft_model.begin(self._sampler(self.draft, options), drafting, self.seed, greedy)
         return Loop(
             target=self._context,
@@ -367,7 +368,3 @@ def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
     """Length of the common prefix."""
     shorter = min(len(one), len(other))
     return next((index for index in range(shorter) if one[index] != other[index]), shorter)
-
-
-def _interrupted() -> Step:
-    return Step((), "", NO_DRAFTER, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)

@@ -19,7 +19,7 @@ from localspec.engine.evaluator import Codec, Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key, uniform
 from localspec.engine.policy import Chooser
 from localspec.engine.sampling import log_probability
-from localspec.engine.step import NO_DRAFTER, Finish, Step
+from localspec.engine.step import NO_DRAFTER, Finish, Step, closing_step
 from localspec.engine.text import TextStream
 
 _MOST_REPLAYED = 8
@@ -60,7 +60,6 @@ class Loop:
         """Yield a Step for each target pass until the answer ends. Between two steps every cache is consistent, so the
         iterator can be dropped at any of them."""
         if self.request.max_tokens == 0:
-            self._finish = Finish.LENGTH
             yield self._closing_step(Finish.LENGTH)
         number = 0
         while self._finish is None:
@@ -171,7 +170,7 @@ class Loop:
     def _closing_step(self, finish: Finish) -> Step:
         """A step without a pass: it gives the text that was held back, and the reason."""
         self._finish = finish
-        return Step((), self.text.finish(), NO_DRAFTER, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, finish)
+        return closing_step(finish, self.text.finish())
 
 
 class _Stopwatch:

@@ -68,6 +68,11 @@ class Step:
         return self.sample_ms + self.policy_ms
 
 
+def closing_step(finish: Finish, text: str = "") -> Step:
+    """The last step of an answer that ends without a pass: the reason, and the text that was held back."""
+    return Step((), text, NO_DRAFTER, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, finish)
+
+
 @dataclass(slots=True)
 class DrafterTotals:
     """Steps of one drafter ("none" for undrafted steps)."""

@@ -43,18 +43,20 @@ class Model:
         self,
         path: Path,
         *,
+        header: GgufHeader | None = None,
         gpu_layers: int = ALL_LAYERS,
         progress: Progress | None = None,
         repack: bool = True,
     ) -> None:
         """Load `path`.
 
-        `gpu_layers`: how many layers to put on the GPU, ALL_LAYERS for all. `repack`: let the CPU back end reorder
-        weights for speed. Raises ModelError with one sentence for a file that cannot answer.
+        `header`: that of `path`, where it has been inspected already. `gpu_layers`: how many layers to put on the GPU,
+        ALL_LAYERS for all. `repack`: let the CPU back end reorder weights for speed. Raises ModelError with one sentence for
+        a file that cannot answer.
         """
         self._handle: object = None
         self._dependents: weakref.WeakSet[Dependent] = weakref.WeakSet()
-        self.header: GgufHeader = inspect(path)
+        self.header: GgufHeader = header or inspect(path)
         self.path = path
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
