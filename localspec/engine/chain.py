@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localspec.engine.calibration import RateTable
+from localspec.engine.copying import Copy
 from localspec.engine.costs import Costs
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft
@@ -30,12 +31,16 @@ _COPY_DIFFERS = (0.06, 0.15, 0.35, 0.60)
 _RELATIONS = len(_COPY_DIFFERS)
 _USAGE_MEMORY = 0.9
 _LONG_COPY = 4
-_TRUST_WEIGHT, _TRUST_AT_FIRST, _TRUST_CARRIED = 16.0, 0.5, 0.3
-"""How far long copies are trusted before an answer has shown how far they carry: a share, the tokens it weighs like, and
-how much the answers before it count."""
+_TRUST_WEIGHT, _TRUST_CARRIED = 16.0, 0.3
+"""How far long copies are trusted before an answer has shown how far they carry: the tokens that this weighs like, and how
+much the answers before it count."""
+_DOCUMENT, _TRUST_AT_FIRST, _TRUST_WITHOUT_DOCUMENT = 250, 0.5, -1.0
+"""A text of so many tokens has something to copy from, and copies are half trusted. In a shorter one long ones are silent
+until they would have carried far: where only long copies pay, each one that fails costs a hundredth of some answers."""
+_CONFIRMED = 0.95
+"""How likely a copied token is that the draft model has said too."""
 _SURE_COPY = 0.85
 """Without a look only copies that are at least this sure are taken."""
-_ACCEPTANCES = tuple((index + 0.5) / BINS for index in range(BINS))
 _OUTLOOK_SIZE = 200.0
 """Looks that an outlook remembers, about."""
 _SOLVE_EVERY = 8
@@ -112,7 +117,9 @@ class Chain:
     def begin(self) -> None:
         """A new answer begins: how far copies carry in it is hardly known yet."""
         self.rest()
-        self.copied = _TRUST_AT_FIRST * _TRUST_WEIGHT + _TRUST_CARRIED * self.copied
+        has_document = self.lookup is not None and len(self.lookup.stream) >= _DOCUMENT
+        first = _TRUST_AT_FIRST if has_document else _TRUST_WITHOUT_DOCUMENT
+        self.copied = first * _TRUST_WEIGHT + _TRUST_CARRIED * self.copied
         self.promised = _TRUST_WEIGHT + _TRUST_CARRIED * self.promised
         self.run = None
 
@@ -134,7 +141,7 @@ class Chain:
     @property
     def trust(self) -> float:
         """How much of what long copies promise they have been keeping in this answer, at most all of it."""
-        return min(1.0, self.copied / self.promised)
+        return max(0.0, min(1.0, self.copied / self.promised))
 
     def _solve(self, rate: float) -> None:
         outlook = [sum(column) for column in zip(*self.outlooks.values(), strict=True)] or [1.0] * (2 * BINS)
@@ -185,110 +192,99 @@ class _Build:
     reached: float = 1.0
     state: int = 0
     """What the last token was like: 0 before the first, then its class of acceptance."""
-    copy: Draft | None = None
-    copy_start: int = 0
+    copy: Copy | None = None
 
     def run(self) -> tuple[Draft, float]:
         """Add tokens while they pay."""
-        model = self.model
+        model, stride = self.model, 1
         if model:
             model.open(self.step)
         while len(self.tokens) < self.limit:
-            copied = self._copied()
+            copy = self._copied()
+            copy_gain, length = self._copy_gain(copy)
             can_look = model is not None and len(self.tokens) < model.room
-            look_gain = self._look_gain(copied) if can_look else float("-inf")
+            look_gain = self._look_gain(copy) if can_look else float("-inf")
             if self.probe and can_look and not self.chain.looked:
                 look_gain = float("inf")
-            copy_gain = self._copy_gain(copied)
             if max(look_gain, copy_gain) <= 0.0:
                 break
             if look_gain > copy_gain and model:
-                if not self._look(model, copied):
+                stride = 1
+                if not self._look(model, copy):
                     break
             else:
-                self._add(copied.tokens[0], copied.survival[0], copied.drafter, None)
+                # Where copying on is best, it is so for many tokens: whether to look is asked ever more rarely.
+                self._copy_on(copy, min(length, stride) if can_look else length)
+                stride *= 2
         return self._finish()
 
-    def _copied(self) -> Draft:
+    def _copied(self) -> Copy | None:
         """What lookup says from here on: the rest of its first proposal while the draft follows it."""
-        lookup = self.chain.lookup
-        if lookup is None:
-            return Draft("lookup")
-        n = len(self.tokens)
-        if self.copy is None:
-            self.copy = self.chain.proposed = lookup.propose(self.limit, self.step)
-        done = n - self.copy_start
-        if self.tokens[self.copy_start :] != list(self.copy.tokens[:done]) or done > len(self.copy.tokens):
-            self.copy, self.copy_start, done = lookup.extend(self.tokens, self.limit - n), n, 0
-        before = self.copy.survival[done - 1] if done else 1.0
-        trust = self.chain.trust
-        survival = tuple(
-            reached / before * (1.0 if index == 0 else trust) for index, reached in enumerate(self.copy.survival[done:])
-        )
-        return Draft(self.copy.drafter, self.copy.tokens[done:], survival)
+        lookup, n = self.chain.lookup, len(self.tokens)
+        if self.copy is None and lookup:
+            if n == 0:
+                draft = self.chain.proposed = lookup.propose(self.limit, self.step)
+            else:
+                draft = lookup.extend(self.tokens, self.limit - n)
+            self.copy = Copy(draft, n, self.chain.trust)
+        return self.copy if self.copy and self.copy.left else None
 
-    def _copy_gain(self, copied: Draft) -> float:
-        """The most that copying on from here can gain."""
-        if self.model and copied.survival and copied.survival[0] < _SURE_COPY:
-            return 0.0
-        n, cost, beyond = len(self.tokens), self.chain.costs.target.ms, self.chain.horizon.beyond
-        here, best, gain = cost(1 + n), 0.0, 0.0
-        for more, survival in enumerate(copied.survival, start=1):
-            reached = self.reached * survival
-            gain += reached
-            value = gain - self.rate * (cost(1 + n + more) - here)
-            if self.model:
-                value += beyond(n + more, reached)
-            best = max(best, value)
-        return best
+    def _copy_on(self, copy: Copy | None, length: int) -> None:
+        """Copy up to `length` tokens, as long as they are sure enough to be taken without a look."""
+        for count in range(length):
+            if copy is None or (count and self.model and copy.acceptance < _SURE_COPY):
+                return
+            self._add(copy.token, copy.acceptance, copy.draft.drafter, None)
 
-    def _look_gain(self, copied: Draft) -> float:
+    def _copy_gain(self, copy: Copy | None) -> tuple[float, int]:
+        """The most that copying on from here can gain, and by how many tokens."""
+        if copy is None or (self.model and copy.acceptance < _SURE_COPY):
+            return 0.0, 0
+        beyond = self.chain.horizon.beyond if self.model else None
+        return copy.gain(self.reached, self.rate, self.chain.costs.target.ms, beyond)
+
+    def _look_gain(self, copy: Copy | None) -> float:
         """What a look is expected to gain: the better token of two, or the knowledge to stop, for its price."""
         assert self.model is not None
-        n, costs, beyond = len(self.tokens), self.chain.costs, self.chain.horizon.beyond
+        n, costs = len(self.tokens), self.chain.costs
         price = self.rate * (costs.target.ms(2 + n) - costs.target.ms(1 + n))
-        bins = self._outlook(copied)
-        confirmed = self._confirmed_copy_gain(copied) if len(copied.tokens) > 1 else 0.0
+        bins = self._outlook(copy)
+        confirmed = 0.0
+        if copy and copy.left > 1:
+            after = _CONFIRMED * self.reached
+            confirmed = copy.confirmed_gain(after, self.rate, costs.target.ms) / after
         gain = 0.0
-        for acceptance, differs, agrees in zip(_ACCEPTANCES, bins[:BINS], bins[BINS:], strict=True):
-            reached = self.reached * acceptance
-            onward = beyond(n + 1, reached)
-            gain += differs * max(0.0, reached - price + onward)
-            gain += agrees * max(0.0, reached - price + max(onward, confirmed * reached))
+        for index, (acceptance, onward) in enumerate(self.chain.horizon.after_look(n + 1, self.reached)):
+            differs = acceptance - price + onward
+            if differs > 0.0:
+                gain += bins[index] * differs
+            agrees = differs + max(0.0, confirmed * acceptance - onward)
+            if agrees > 0.0:
+                gain += bins[BINS + index] * agrees
         look_ms = costs.draft_ms(1)
         catch_up = costs.draft_ms(self.model.lag) - look_ms
         # Catching up serves the steps after this one too, as far as they use the draft model.
         return gain / sum(bins) - self.rate * (look_ms + (1.0 - self.chain.usage) * catch_up)
 
-    def _confirmed_copy_gain(self, copied: Draft) -> float:
-        """What copying on behind a look that agreed gains, per unit of survival."""
-        n, cost = len(self.tokens), self.chain.costs.target.ms
-        reached = 0.95 * self.reached
-        here, best, gain = cost(2 + n), 0.0, 0.0
-        for more, survival in enumerate(copied.survival[1:], start=1):
-            gain += reached * survival / copied.survival[0]
-            best = max(best, gain - self.rate * (cost(2 + n + more) - here))
-        return best / reached
-
-    def _look(self, model: DraftModel, copied: Draft) -> bool:
+    def _look(self, model: DraftModel, copy: Copy | None) -> bool:
         """Let the draft model say what it thinks, and add the likelier token; False when neither is worth it."""
         self.chain.looked = True
         self.chain.spent_ms += self.chain.costs.draft_ms(model.lag)
         own = model.look()
-        key = (bisect_right(_CONFIDENCES, model.confidence()), self._relation(own, copied))
+        key = (bisect_right(_CONFIDENCES, model.confidence()), self._relation(own, copy))
         acceptance, copy_acceptance = self.chain.own_rates.mean(key, own_prior(key)), 0.0
         if key[1] > _RELATIONS:
             copy_acceptance = self.chain.copy_rates.mean(key, copy_prior(key))
         best = max(acceptance, copy_acceptance)
         agrees = 1 <= key[1] <= _RELATIONS
-        self._foresee(copied, agrees * BINS + min(BINS - 1, int(best * BINS)))
-        self.chain.looks.append(_Look(len(self.tokens), own, copied.tokens[0] if copied.tokens else None, key))
+        self._foresee(copy, agrees * BINS + min(BINS - 1, int(best * BINS)))
+        self.chain.looks.append(_Look(len(self.tokens), own, copy.token if copy else None, key))
         if not model.may_cut and not self._worth_adding(best):
             # What the token would have been stays unknown, and so does whether it would have been accepted.
             self.chain.looks.pop()
             return False
-        if copy_acceptance > acceptance:
-            self._add(copied.tokens[0], copy_acceptance, copied.drafter, None)
+        if copy and copy_acceptance > acceptance:
+            self._add(copy.token, copy_acceptance, copy.draft.drafter, None)
         else:
             token, q = model.take()
             self.chain.looks[-1].own = token
@@ -301,16 +297,16 @@ class _Build:
         reached = self.reached * acceptance
         return reached + self.chain.horizon.beyond(n + 1, reached) > self.rate * (cost(2 + n) - cost(1 + n))
 
-    def _relation(self, own: int, copied: Draft) -> int:
+    def _relation(self, own: int, copy: Copy | None) -> int:
         """How lookup stands to the draft model's token: silent, the same, or another one, by how sure it is."""
-        if not copied.tokens:
+        if copy is None:
             return 0
-        sure = bisect_right(_COPY_CLASSES, copied.survival[0])
-        return 1 + sure + (0 if copied.tokens[0] == own else _RELATIONS)
+        sure = bisect_right(_COPY_CLASSES, copy.acceptance)
+        return 1 + sure + (0 if copy.token == own else _RELATIONS)
 
-    def _outlook(self, copied: Draft) -> list[float]:
+    def _outlook(self, copy: Copy | None) -> list[float]:
         """How often looks in such a place have ended in each class of acceptance."""
-        sure = bisect_right(_COPY_CLASSES, copied.survival[0]) + 1 if copied.tokens else 0
+        sure = bisect_right(_COPY_CLASSES, copy.acceptance) + 1 if copy else 0
         bins = self.chain.outlooks.get((self.state, sure))
         if bins is None:
             center = 0.62 + 0.05 * sure
@@ -318,9 +314,9 @@ class _Build:
             self.chain.outlooks[self.state, sure] = bins
         return bins
 
-    def _foresee(self, copied: Draft, seen: int) -> None:
+    def _foresee(self, copy: Copy | None, seen: int) -> None:
         """Count how a look has ended; what was long ago counts less."""
-        bins = self._outlook(copied)
+        bins = self._outlook(copy)
         bins[seen] += 1.0
         if sum(bins) > _OUTLOOK_SIZE:
             bins[:] = [weight / 2 for weight in bins]
@@ -332,6 +328,8 @@ class _Build:
         self.survival.append(self.reached)
         self.q.append(q)
         self.state = 1 + min(3, int(acceptance * 4))
+        if self.copy and not self.copy.follow(token):
+            self.copy = None
         if self.model and not own:
             self.model.push(token)
 

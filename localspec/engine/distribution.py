@@ -32,6 +32,11 @@ class Distribution:
         where = np.flatnonzero(self.ids == token)
         return float(self.probs[where[0]]) if where.size else 0.0
 
+    @property
+    def top(self) -> float:
+        """The largest probability."""
+        return float(self.probs.max())
+
     def mode(self) -> int:
         """The most probable token."""
         return int(self.ids[self.probs.argmax()])

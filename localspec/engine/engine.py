@@ -23,6 +23,7 @@ from localspec.engine.llama import Context, ContextSettings, LoadCancelledError,
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
 from localspec.engine.policy import CHOICES, Chooser, Policy, Session
 from localspec.engine.sampling import Sampler, Sampling
+from localspec.engine.shortlist import DraftSampler
 from localspec.engine.step import Finish, Step, closing_step
 
 LONGEST_DRAFT = 32
@@ -313,8 +314,9 @@ class Engine:
             raise UserError("No draft model is loaded; name one with --draft, or choose --drafter lookup.")
 
     def _sampler(self, model: Model, options: Options) -> Sampler:
+        kind = DraftSampler if model is self.draft else Sampler
         # The penalties of the draft model see the target's tokens, and the target may have more padding.
-        return Sampler(options.sampling, max(model.vocabulary.size, self.target.vocabulary.size))
+        return kind(options.sampling, max(model.vocabulary.size, self.target.vocabulary.size))
 
     def _follow(self, prompt: Sequence[int]) -> None:
         """Let the drafters and the target's cache keep what the prompt shares with the stream so far."""

@@ -52,9 +52,12 @@ class Loop:
     emitted: int = 0
     text: TextStream = field(init=False)
     _finish: Finish | None = None
+    _draft_contexts: list[Evaluator] = field(init=False)
 
     def __post_init__(self) -> None:
         self.text = TextStream(self.request.stop)
+        contexts = (getattr(drafter, "context", None) for drafter in self.drafters)
+        self._draft_contexts = [context for context in contexts if context]
 
     def run(self) -> Iterator[Step]:
         """Yield a Step for each target pass until the answer ends. Between two steps every cache is consistent, so the
@@ -76,7 +79,7 @@ class Loop:
             yield step
 
     def _step(self, number: int) -> Step:
-        clock = _Stopwatch(self.target, self.drafters)
+        clock = _Stopwatch(self.target, self._draft_contexts)
         base = len(self.stream)
         pending = self.stream[len(self.target.tokens) :]
         settled = len(pending) <= _MOST_REPLAYED
@@ -176,9 +179,8 @@ class Loop:
 class _Stopwatch:
     """Splits a step's time into the two models' evaluations and what Python adds around them."""
 
-    def __init__(self, target: Evaluator, drafters: Sequence[Drafter]) -> None:
-        self._target = target
-        self._contexts = [context for context in (getattr(drafter, "context", None) for drafter in drafters) if context]
+    def __init__(self, target: Evaluator, draft_contexts: Sequence[Evaluator]) -> None:
+        self._target, self._contexts = target, draft_contexts
         self._spent = {"policy": 0.0, "verify": 0.0, "sample": 0.0}
         self._target_busy = target.busy_seconds
         self._draft_busy = self._drafting()

@@ -6,6 +6,7 @@ The mixing function is SplitMix64's finalizer (Steele, Lea, Flood: Fast Splittab
 """
 
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +41,20 @@ def noise_key(seed: int, stream: Stream, position: int, step: int = 0) -> int:
     `position` is the index in the token stream of the token that is being decided; `step` tells the target passes
     apart where a position can be drafted more than once (rejection mode); match mode leaves it 0.
     """
+    return _mix((_key_of_step(seed, stream, step) + position * _GOLDEN) & _MASK)
+
+
+@lru_cache(maxsize=64)
+def _key_of_step(seed: int, stream: Stream, step: int) -> int:
+    """What the keys of all positions begin with; in match mode it is the same for a whole answer."""
     key = _mix((seed + _GOLDEN) & _MASK)
     key = _mix((key + stream * _GOLDEN) & _MASK)
-    key = _mix((key + step * _GOLDEN) & _MASK)
-    return _mix((key + position * _GOLDEN) & _MASK)
+    return _mix((key + step * _GOLDEN) & _MASK)
 
 
-def uniform(key: int) -> float:
-    """One number in the open interval (0, 1)."""
-    return ((_mix((key + _GOLDEN) & _MASK) >> 12) + 0.5) * 2.0**-52
+def uniform(key: int, token: int = 1) -> float:
+    """One number in the open interval (0, 1); that of a token id where the key is of a whole field of them."""
+    return ((_mix((key + token * _GOLDEN) & _MASK) >> 12) + 0.5) * 2.0**-52
 
 
 def uniforms(key: int, ids: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ work the same question decides before each of its tokens whether to go on (optim
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from localspec.engine.chain import Chain
@@ -143,7 +144,12 @@ class Policy:
 
     def _why_not(self) -> str:
         chain = self.session.chain
-        needed = chain.costs.target.ms(2) / chain.costs.plain_ms - 1.0
-        if chain.model is None:
-            return f"nothing in the text so far is {needed:.0%} likely to be repeated, which a longer pass costs here"
-        return f"no token is likely enough: one more in a pass costs {needed:.0%} of a plain step here, besides drafting it"
+        return _too_little(round(100 * (chain.costs.target.ms(2) / chain.costs.plain_ms - 1.0)), chain.model is None)
+
+
+@lru_cache
+def _too_little(needed: int, alone: bool) -> str:
+    """Why nothing was drafted where the second token of a pass costs `needed` per cent of a plain step."""
+    if alone:
+        return f"nothing in the text so far is {needed}% likely to be repeated, which a longer pass costs here"
+    return f"no token is likely enough: one more in a pass costs {needed}% of a plain step here, besides drafting it"

@@ -15,6 +15,8 @@ class TextStream:
     def __init__(self, stop: Sequence[str] = ()) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._stop = tuple(string for string in stop if string)
+        self._firsts = {string[0] for string in self._stop}
+        self._longest_tail = max((len(string) for string in self._stop), default=1) - 1
         self._held = ""
         self.stopped = False
         """Whether a stop string has been met; the text before it has been given."""
@@ -33,6 +35,8 @@ class TextStream:
         return text if self.stopped else text + self._give(len(self._held))
 
     def _advance(self, text: str) -> str:
+        if not self._stop:
+            return text
         self._held += text
         met = [(at + len(string), at) for string in self._stop if (at := self._held.find(string)) >= 0]
         if met:
@@ -46,8 +50,9 @@ class TextStream:
 
     def _tail(self) -> int:
         """Length of the longest end of the held text that begins a stop string."""
-        longest = max((len(string) for string in self._stop), default=1) - 1
-        for length in range(min(longest, len(self._held)), 0, -1):
+        if self._firsts.isdisjoint(self._held):
+            return 0
+        for length in range(min(self._longest_tail, len(self._held)), 0, -1):
             tail = self._held[-length:]
             if any(string.startswith(tail) for string in self._stop):
                 return length

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Draft
 from localspec.engine.evaluator import Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key, uniform
+from localspec.engine.shortlist import top_probability
 
 _USUAL_ACCEPTANCE = 0.7
 
@@ -49,6 +49,7 @@ class DraftModel:
         self._opened = False
         self._tokens: list[int] = []
         self._looked: tuple[int, Distribution | None] | None = None
+        """The model's token at the place of the last look, and what it is drawn from unless greedy."""
         self.passes: list[tuple[int, float]] = []
         """(width, milliseconds) of the evaluations of the present draft."""
 
@@ -132,9 +133,7 @@ class DraftModel:
         if self._looked is None:
             raise ValueError("confidence() comes after look()")
         q = self._looked[1]
-        if q is None and not self._greedy and self._ahead is not None:
-            q = self._ahead.distribution(self._row())
-        return _top_probability(self._row()) if q is None else float(q.probs.max())
+        return top_probability(self._row()) if q is None else q.top
 
     def _fork(self) -> RowSampler:
         """A sampler that has seen the stream and the draft."""
@@ -150,7 +149,9 @@ class DraftModel:
         if self._looked is None:
             raise ValueError("take() comes after look()")
         token, q = self._looked
-        if self._drafting is Drafting.SAMPLED and q is not None:
+        if self._drafting is Drafting.COUPLED:
+            q = None
+        if q is not None:
             position = len(self._stream) + len(self._tokens)
             token = q.pick(uniform(noise_key(self._seed, Stream.DRAFT, position, self._step)))
         self.push(token)
@@ -176,17 +177,20 @@ class DraftModel:
         return Draft(self.name, tuple(self._tokens), survival, q)
 
     def _read_row(self) -> tuple[int, Distribution | None]:
-        """The model's token, and what it draws from unless greedy."""
         if self._ahead is None:
             raise ValueError("look() comes after open()")
-        if self._drafting is Drafting.SAMPLED and not self._greedy:
-            q = self._ahead.distribution(self._row())
+        row = self._row()
+        if self._greedy:
+            return self._ahead.draw(row, 0), None
+        q = self._ahead.distribution(row)
+        if self._drafting is Drafting.SAMPLED:
             return q.mode(), q
         position = len(self._stream) + len(self._tokens)
-        return self._ahead.draw(self._row(), noise_key(self._seed, Stream.TARGET, position)), None
+        return q.draw(noise_key(self._seed, Stream.TARGET, position)), q
 
     def _row(self) -> NDArray[Any]:
-        return self.context.row(0)[: self._vocabulary_size]
+        row = self.context.row(0)
+        return row if row.size == self._vocabulary_size else row[: self._vocabulary_size]
 
     def _roll_back(self) -> int:
         """Cut the cache to what it shares with the stream; accepted drafts stay, refused ones go."""
@@ -202,15 +206,11 @@ class DraftModel:
             agreed += 1
         return agreed
 
-    def _known(self, tokens: Sequence[int]) -> list[int]:
+    def _known(self, tokens: Sequence[int]) -> Sequence[int]:
+        if max(tokens) < self._vocabulary_size:
+            return tokens
         return [self._known_token(token) for token in tokens]
 
     def _known_token(self, token: int) -> int:
         # A target with a padded vocabulary can emit an id that the draft model has not; any id will do in its place.
         return token if token < self._vocabulary_size else 0
-
-
-def _top_probability(row: NDArray[Any]) -> float:
-    """The softmax of the largest logit. `row`: shape (V,)."""
-    shifted = np.subtract(row, row.max())
-    return float(1.0 / np.exp(shifted, out=shifted).sum())

@@ -20,7 +20,10 @@ _LEAST_SURVIVAL = 0.05
 # Acceptance of the next token by match length, before anything is known of this text.
 _LENGTHS = (1, 2, 3, 4, 6, 10, 20)
 _PRIORS = (0.25, 0.40, 0.55, 0.65, 0.75, 0.85, 0.92, 0.96)
+_LENGTH_CLASS = tuple(sum(length > limit for limit in _LENGTHS) for length in range(LONGEST_MATCH + 1))
+"""By match length."""
 _CLEAR_MAJORITY = 0.75
+_ONE_PLACE = 1
 
 _Key = tuple[int, int, int]
 
@@ -69,29 +72,45 @@ class Lookup:
         stream = self._index.tokens
         said: list[tuple[int, _Key]] = []
         survival: list[float] = []
-        reached = 1.0
-        while voters and len(said) < min(limit, LONGEST_DRAFT):
+        reached, most = 1.0, min(limit, LONGEST_DRAFT)
+        while len(voters) > 1 and len(said) < most:
             token, share, voters = _elect(voters, stream)
             if token < 0:
                 break
-            matched = max(length for _, length in voters)
-            key = (_length_class(matched), _vote_class(share, len(voters)), min(len(said), 2))
-            reached *= self._rates.mean(key, _PRIORS[key[0]])
+            kind = _LENGTH_CLASS[max(length for _, length in voters)]
+            key = (kind, _vote_class(share, len(voters)), min(len(said), 2))
+            reached *= self._rates.mean(key, _PRIORS[kind])
             if reached < _LEAST_SURVIVAL:
                 break
             said.append((token, key))
             survival.append(reached)
             voters = [(place + 1, min(length + 1, LONGEST_MATCH)) for place, length in voters]
-        return Draft(self.name, tuple(token for token, _ in said), tuple(survival)), said
+        else:
+            if len(voters) == 1:
+                self._copy_one(*voters[0], most, said, survival)
+        return Draft(self.name, tuple([token for token, _ in said]), tuple(survival)), said
+
+    def _copy_one(
+        self, place: int, length: int, most: int, said: list[tuple[int, _Key]], survival: list[float]
+    ) -> None:
+        """Where one place is left, the text goes on as it did there; long copies are mostly this."""
+        reached, rate, key = survival[-1] if survival else 1.0, 0.0, (-1, _ONE_PLACE, 0)
+        for token in self._index.tokens[place : place + most - len(said)]:
+            now = (_LENGTH_CLASS[length], _ONE_PLACE, min(len(said), 2))
+            if now != key:
+                key, rate = now, self._rates.mean(now, _PRIORS[now[0]])
+            reached *= rate
+            if reached < _LEAST_SURVIVAL:
+                return
+            said.append((token, key))
+            survival.append(reached)
+            length = min(length + 1, LONGEST_MATCH)
 
 
 def _elect(voters: list[tuple[int, int]], stream: list[int]) -> tuple[int, float, list[tuple[int, int]]]:
     """The next token by the votes of the places whose match is at least half the longest, weighted by its square; the
     winner's share of the votes, and its voters. Token -1 where every place is at the end of the text."""
     end = len(stream)
-    if len(voters) == 1:
-        place = voters[0][0]
-        return (stream[place], 1.0, voters) if place < end else (-1, 0.0, [])
     longest = max(length for _, length in voters)
     votes: dict[int, int] = {}
     total = 0
@@ -106,12 +125,8 @@ def _elect(voters: list[tuple[int, int]], stream: list[int]) -> tuple[int, float
     return winner, votes[winner] / total, [voter for voter in voters if voter[0] < end and stream[voter[0]] == winner]
 
 
-def _length_class(length: int) -> int:
-    return next((index for index, limit in enumerate(_LENGTHS) if length <= limit), len(_LENGTHS))
-
-
 def _vote_class(share: float, supporters: int) -> int:
     """0: the places disagree; 1: one place alone; 2: several agree."""
     if share < _CLEAR_MAJORITY:
         return 0
-    return 1 if supporters == 1 else 2
+    return _ONE_PLACE if supporters == 1 else 2

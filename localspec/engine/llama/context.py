@@ -82,6 +82,7 @@ class Context:
         logits then take none."""
         self._first_row = self._row_count = 0
         self._row_views: dict[int, NDArray[np.float32]] = {}
+        self._only_row: NDArray[np.float32] | None = None
         self._stop = ctypes.create_string_buffer(2)
         self._check(model, settings)
         forget_errors()
@@ -109,7 +110,15 @@ class Context:
         Raises ContextFullError when they do not fit, Interrupted when stopped in between, ValueError for arguments that
         would end the process.
         """
-        self._check_decode(tokens, rows)
+        if not (
+            self._handle
+            and tokens
+            and 0 <= rows <= min(self.settings.rows, len(tokens))
+            and len(self.tokens) + len(tokens) <= self.length
+            and min(tokens) >= 0
+            and max(tokens) < self.model.vocabulary.size
+        ):
+            self._refuse(tokens, rows)
         self._row_count = 0
         started = time.perf_counter()
         done = 0
@@ -128,6 +137,8 @@ class Context:
     def row(self, index: int) -> NDArray[np.float32]:
         """Logits of row `index` (0 is the first of the rows asked for), shape (V,): a view, valid until the next decode."""
         handle = self._live()
+        if self._only_row is not None and index == 0 and self._row_count == 1:
+            return self._only_row
         if not 0 <= index < self._row_count:
             raise ValueError(f"row {index} was not asked for; there are {self._row_count}")
         address = _get_logits(handle, self._first_row + index)
@@ -138,6 +149,9 @@ class Context:
             # A row's place in the output buffer stays the same from pass to pass.
             view = np.ctypeslib.as_array((ctypes.c_float * self.model.vocabulary.size).from_address(address))
             self._row_views[address] = view
+        if self.settings.rows == 1:
+            # An output buffer for one row is never made larger, so that its place is known for good.
+            self._only_row = view
         return view
 
     def truncate(self, length: int) -> int:
@@ -149,7 +163,7 @@ class Context:
         self._row_count = 0
         if length >= len(self.tokens):
             return len(self.tokens)
-        kept = self.memory.cut(length)
+        kept = self.memory.cut(len(self.tokens), length)
         del self.tokens[kept:]
         return kept
 
@@ -290,7 +304,8 @@ class Context:
                 f"{free / 1e9:.1f} GB are free; {remedy}."
             )
 
-    def _check_decode(self, tokens: Sequence[int], rows: int) -> None:
+    def _refuse(self, tokens: Sequence[int], rows: int) -> None:
+        """Say what is wrong with the arguments of a pass that must not be made."""
         self._live()
         if not tokens:
             raise ValueError("there are no tokens to decode")
@@ -301,8 +316,7 @@ class Context:
         size = self.model.vocabulary.size
         if min(tokens) < 0 or max(tokens) >= size:
             raise ValueError(f"a token id is outside the vocabulary of {size}")
-        if len(self.tokens) + len(tokens) > self.length:
-            raise ContextFullError(
-                f"{len(self.tokens) + len(tokens)} tokens do not fit into a context of {self.length}; "
-                "start again with a larger --ctx, or with a shorter text."
-            )
+        raise ContextFullError(
+            f"{len(self.tokens) + len(tokens)} tokens do not fit into a context of {self.length}; "
+            "start again with a larger --ctx, or with a shorter text."
+        )

@@ -83,27 +83,28 @@ class SequenceMemory:
             raise LlamaError("the running state could not be saved")
         self._checkpoints[name] = Checkpoint(length, data)
 
-    def cut(self, length: int) -> int:
-        """Forget the tokens from `length` on. Returns how many are really kept: `length`, or fewer where the memory
-        cannot go back to exactly there."""
-        present = self.length()
+    def cut(self, present: int, length: int) -> int:
+        """Forget the tokens from `length` on, of the `present` ones. Returns how many are really kept: `length`, or fewer
+        where the memory cannot go back to exactly there."""
         if length >= present:
             return present
         if length <= 0:
             self.clear()
             return 0
         kept = self._cut_running_state(present, length) if self.is_recurrent else self._cut_attention(length)
-        self._checkpoints = {name: mark for name, mark in self._checkpoints.items() if mark.length <= kept}
-        if self.length() != kept:
-            raise LlamaError(f"the memory holds {self.length()} tokens after a cut to {kept}")
+        if self._checkpoints:
+            self._checkpoints = {name: mark for name, mark in self._checkpoints.items() if mark.length <= kept}
+        if (left := self.length()) != kept:
+            raise LlamaError(f"the memory holds {left} tokens after a cut to {kept}")
         return kept
 
     def _cut_attention(self, length: int) -> int:
-        # The oldest cell must be asked for before the cut: afterwards it is not told any more.
-        oldest = lib.llama_memory_seq_pos_min(self._memory, _SEQUENCE)
-        if self.kind is MemoryKind.WINDOW and oldest > max(0, length - self._window):
-            self.clear()
-            return 0
+        if self.kind is MemoryKind.WINDOW:
+            # The oldest cell must be asked for before the cut: afterwards it is not told any more.
+            oldest = lib.llama_memory_seq_pos_min(self._memory, _SEQUENCE)
+            if oldest > max(0, length - self._window):
+                self.clear()
+                return 0
         if not self._remove_from(length):
             self.clear()
             return 0
