@@ -89,7 +89,7 @@ class Loop:
             self.target.mark("step")
         self.target.decode([*pending, *draft.tokens], rows=1 + len(draft.tokens))
         clock.lap("verify")
-        tokens, accepted, text, logprobs = self._verify(draft, number)
+        tokens, accepted, pieces, logprobs = self._verify(draft, number)
         clock.lap("sample")
         self.stream.extend(tokens)
         self.emitted += len(tokens)
@@ -99,30 +99,32 @@ class Loop:
             drafter.observe(tokens)
         self._finish = self._finish or self._limit_reached()
         if self._finish:
-            text += self.text.finish()
+            pieces[-1] += self.text.finish()
         clock.lap("policy")
         width, times = len(pending) + len(draft.tokens), clock.milliseconds()
         self.policy.learn(tokens, draft, width, times["verify_ms"], times["draft_ms"])
         return Step(
             tokens=tuple(tokens),
-            text=text,
+            text="".join(pieces),
             drafter=draft.drafter if draft.tokens else NO_DRAFTER,
             drafted=len(draft.tokens),
             accepted=accepted,
             width=width,
             finish=self._finish,
             logprobs=tuple(logprobs),
+            pieces=tuple(pieces),
             sources=draft.sources,
             decision=self.policy.decision,
             **times,
         )
 
-    def _verify(self, draft: Draft, number: int) -> tuple[list[int], int, str, list[float]]:
+    def _verify(self, draft: Draft, number: int) -> tuple[list[int], int, list[str], list[float]]:
         """Walk the rows in order until the first disagreement or the end of the answer. Rows after it are never looked
         at: they cost nothing, and no random number is used on them."""
         tokens: list[int] = []
+        pieces: list[str] = []
         logprobs: list[float] = []
-        accepted, text = 0, ""
+        accepted = 0
         for index in range(len(draft.tokens) + 1):
             row = self.target.row(index)
             token, agreed = self._judge(row, draft, index, number)
@@ -131,10 +133,10 @@ class Loop:
             accepted += agreed
             if self.request.logprobs:
                 logprobs.append(log_probability(row, token))
-            text += self._take(token)
+            pieces.append(self._take(token))
             if not agreed or self._finish:
                 break
-        return tokens, accepted, text, logprobs
+        return tokens, accepted, pieces, logprobs
 
     def _judge(self, row: NDArray[np.float32], draft: Draft, index: int, number: int) -> tuple[int, bool]:
         """The token of one row, and whether it is the drafted one. The row after the draft has none to agree with."""

@@ -57,6 +57,8 @@ class Step:
     """Set on the last step of an answer."""
     logprobs: tuple[float, ...] = ()
     """The target's own log-probability of each emitted token, where asked for."""
+    pieces: tuple[str, ...] = ()
+    """What each emitted token added to the text; together they are the text."""
     sources: tuple[str, ...] = ()
     """Who proposed each drafted token, where it was not one drafter alone."""
     decision: Decision | None = None
