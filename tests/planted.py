@@ -72,10 +72,10 @@ def bonus_token_lost(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
     def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
+        tokens, accepted, pieces, logprobs = honest(self, draft, number)
         if accepted and accepted == len(draft.tokens) and len(tokens) > accepted:
             tokens.pop()
-        return tokens, accepted, text, logprobs
+        return tokens, accepted, pieces, logprobs
 
     patch.setattr(Loop, "_verify", verify)
 
@@ -84,8 +84,8 @@ def last_token_doubled(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
     def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
-        return [*tokens, tokens[-1]] if accepted else tokens, accepted, text, logprobs
+        tokens, accepted, pieces, logprobs = honest(self, draft, number)
+        return [*tokens, tokens[-1]] if accepted else tokens, accepted, pieces, logprobs
 
     patch.setattr(Loop, "_verify", verify)
 
@@ -206,7 +206,7 @@ def accepted_tokens_are_certain(patch: pytest.MonkeyPatch) -> None:
     honest = Loop._verify
 
     def verify(self: Loop, draft: Draft, number: int):
-        tokens, accepted, text, logprobs = honest(self, draft, number)
+        tokens, accepted, pieces, logprobs = honest(self, draft, number)
         return tokens, accepted, text, [0.0] * min(accepted, len(logprobs)) + logprobs[accepted:]
 
     patch.setattr(Loop, "_verify", verify)
