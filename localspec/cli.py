@@ -8,6 +8,7 @@ import click
 
 from localspec import __version__
 from localspec.cli_options import CONTEXT, ModelCommand, model_options, setting_values
+from localspec.cli_sessions import sessions
 from localspec.console import Progress
 from localspec.engine.errors import UserError
 from localspec.program import PROGRAM, Before, Program, WrongUsageError
@@ -112,17 +113,12 @@ def _piped(stdin: TextIO | None, progress: Progress) -> bytes | None:
 def _chat(settings: Settings) -> int:
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
         raise UserError(f"The chat needs a terminal; without one, write {PROGRAM} run and the question.")
-    from localspec.launch import engine_settings, options
+    from localspec.chat_start import wanted
     from localspec.logs import LOG_FILE
     from localspec.tui.run import run_chat
 
     folders = find_folders()
-    return run_chat(
-        lambda progress, cancelled: engine_settings(settings, folders, progress, cancelled),
-        lambda engine: options(settings, engine),
-        system=settings.system,
-        log_file=folders.logs / LOG_FILE,
-    )
+    return run_chat(wanted(settings, folders), log_file=folders.logs / LOG_FILE, data=folders.data)
 
 
 _PROFILES = ("cuda", "mlx", "cpu", "metal")
@@ -183,6 +179,9 @@ def bench(context: click.Context, /, **given: Any) -> int:
     )
     with Interruption() as interruption:
         return BenchRun(settings, find_folders(), interruption, comparison, form, given["quiet"]).run()
+
+
+cli.add_command(sessions)
 
 
 def main() -> None:

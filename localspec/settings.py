@@ -152,6 +152,9 @@ _RULES: dict[str, _Text | _Choice | _Number] = {
     "system": _Text(empty=True),
 }
 
+_OF_THE_APP = ("theme", "keys")
+"""In config.toml only: how the chat looks, and its keys."""
+
 
 @dataclass(frozen=True)
 class Folders:
@@ -213,7 +216,8 @@ def load_settings(command_line: Mapping[str, object], environ: Mapping[str, str]
     values: dict[str, Any] = {}
     file = find_folders(environ).config / CONFIG_FILE
     for name, raw in _read_config(file).items():
-        values[name] = _read(name, raw, f"{name} = {_shown(raw)} in {file}")
+        if name not in _OF_THE_APP:
+            values[name] = _read(name, raw, f"{name} = {_shown(raw)} in {file}")
     for field in fields(Settings):
         variable = f"LOCALSPEC_{field.name.upper()}"
         if given := environ.get(variable):
@@ -222,6 +226,43 @@ def load_settings(command_line: Mapping[str, object], environ: Mapping[str, str]
         if raw is not None:
             values[name] = _read(name, raw, f"--{name.replace('_', '-')} {_shown(raw)}")
     return Settings(**values)
+
+
+def check_value(name: str, raw: object) -> object:
+    """The value of the setting `name` that `raw`, a value or what a person typed, stands for. Raises UserError."""
+    return _read(name, raw, _shown(raw))
+
+
+def load_app_settings(environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """`theme` and the table `keys` of config.toml, unchecked, where they are given. Raises UserError."""
+    table = _read_config(find_folders(environ).config / CONFIG_FILE)
+    return {name: table[name] for name in _OF_THE_APP if name in table}
+
+
+def origins(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Where each value of `settings` comes from, in words, for those that are not the built-in default."""
+    try:
+        table = _read_config(find_folders(environ).config / CONFIG_FILE)
+    except UserError:
+        table = {}
+    found = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value == field.default:
+            continue
+        variable = f"LOCALSPEC_{field.name.upper()}"
+        given = {variable: environ.get(variable) or None, CONFIG_FILE: table.get(field.name)}
+        found[field.name] = next(
+            (place for place, raw in given.items() if raw is not None and _is(field.name, raw, value)), "command line"
+        )
+    return found
+
+
+def _is(name: str, raw: object, value: object) -> bool:
+    try:
+        return _RULES[name].read(raw) == value
+    except _InvalidError:
+        return False
 
 
 def _read(name: str, raw: object, place: str) -> object:
@@ -240,24 +281,33 @@ def _shown(raw: object) -> str:
 
 
 def _read_config(file: Path) -> dict[str, object]:
+    table = parse_config(file, read_config_file(file))[0]
+    for key in table:
+        if key not in _RULES and key not in _OF_THE_APP:
+            raise UserError(_unknown_key(file, key))
+    return table
+
+
+def read_config_file(file: Path) -> bytes:
+    """The bytes of config.toml, none where there is no such file. Raises UserError."""
     try:
-        content = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
-        return {}
+        return b""
     except OSError as error:
         raise UserError(f"{file} cannot be read ({error.strerror}): check what it is and its permissions.") from error
+
+
+def parse_config(file: Path, content: bytes) -> tuple[dict[str, Any], str]:
+    """What `content`, the bytes of `file`, means, and its text without a byte order mark. Raises UserError."""
     try:
         text = content.decode("utf-8-sig")
-        table = tomllib.loads(text)
+        return tomllib.loads(text), text
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UserError(f"Line {line} of {file} is not UTF-8: save the file as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(_toml_sentence(file, text, str(error))) from error
-    for key in table:
-        if key not in _RULES:
-            raise UserError(_unknown_key(file, key))
-    return table
 
 
 def _toml_sentence(file: Path, text: str, message: str) -> str:

@@ -207,6 +207,6 @@ def accepted_tokens_are_certain(patch: pytest.MonkeyPatch) -> None:
 
     def verify(self: Loop, draft: Draft, number: int):
         tokens, accepted, pieces, logprobs = honest(self, draft, number)
-        return tokens, accepted, text, [0.0] * min(accepted, len(logprobs)) + logprobs[accepted:]
+        return tokens, accepted, pieces, [0.0] * min(accepted, len(logprobs)) + logprobs[accepted:]
 
     patch.setattr(Loop, "_verify", verify)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from textual.app import App
 from textual.pilot import Pilot
 
+from localspec.chat.answer_options import AnswerOptions
+from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
 from localspec.engine.step import Finish, Step
 from localspec.tui.app import ChatApp
@@ -46,15 +48,30 @@ class ScriptedBackend:
 
     def __init__(self, *scripts: Script) -> None:
         self.scripts = scripts
-        self.asked: list[str] = []
-        self.restarts = 0
+        self.asked: list[list[Message]] = []
+        self.goes_on: list[bool] = []
+        self.chats: list[int | None] = []
+        self.options: list[AnswerOptions | None] = []
         self.context_used = 0
+        self.left_out = 0
         self.go = threading.Event()
         self.closed = threading.Event()
+        self.killed = threading.Event()
         self._stopping = threading.Event()
 
-    def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
-        self.asked.append(words)
+    def answer(
+        self,
+        messages: Sequence[Message],
+        on_prompt: PromptProgress,
+        *,
+        goes_on: bool = False,
+        options: AnswerOptions | None = None,
+        chat: int | None = None,
+    ) -> Iterator[Step]:
+        self.asked.append(list(messages))
+        self.chats.append(chat)
+        self.goes_on.append(goes_on)
+        self.options.append(options)
         self._stopping.clear()
         script = self.scripts[len(self.asked) - 1]
         on_prompt(0, 10)
@@ -73,11 +90,18 @@ class ScriptedBackend:
         if self._stopping.is_set():
             yield Step((), "", "none", 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)
 
-    def restart(self) -> None:
-        self.restarts += 1
+    def cost_curve(self) -> dict[int, float]:
+        return {1: 10.0, 2: 12.0, 5: 20.0}
+
+    def words(self) -> list[str]:
+        """The last message of every question."""
+        return [messages[-1].content for messages in self.asked]
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def kill(self) -> None:
+        self.killed.set()
 
     def close(self) -> None:
         self.closed.set()

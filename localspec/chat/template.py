@@ -8,7 +8,7 @@ from datetime import datetime
 
 from localspec.chat.messages import Message, shapes
 from localspec.chat.sandbox import Sandbox, TemplateRefusalError
-from localspec.chat.tokens import SpecialTexts, Tokenizer, encode, guard_for, own_specials
+from localspec.chat.tokens import SpecialTexts, Tokenizer, continuation, encode, guard_for, own_specials
 
 __all__ = ["Template", "Tokenizer"]
 
@@ -81,6 +81,10 @@ class Template:
             self._sought,
         )
         return encode(text, own, self._specials, self._tokenizer)
+
+    def continuation(self, text: str) -> list[int]:
+        """The token ids of `text` right behind an encoded conversation, as the unfinished answer to it."""
+        return continuation(_whole(text), self._specials, self._tokenizer)
 
     def _first_accepted(self, messages: list[Message], prompt: bool) -> tuple[list[Message], str]:
         """The first shape of the conversation that the template does not refuse, and its text."""

@@ -191,6 +191,13 @@ def encode(text: str, own: Sequence[Span], specials: SpecialTexts, tokenizer: To
     return ids
 
 
+def continuation(text: str, specials: SpecialTexts, tokenizer: Tokenizer) -> list[int]:
+    """The token ids of a text that goes on right behind another, without one special token."""
+    line = tokenizer.tokenize("\n", special=False)
+    ids = _plain("\n" + text, specials, tokenizer)
+    return ids[len(line) :] if ids[: len(line)] == line else _plain(text, specials, tokenizer)
+
+
 def _stripped(text: str, left: str, right: str, tokenizer: Tokenizer) -> str:
     """`text` without the white space that the special tokens beside it take away."""
     if left and tokenizer.tokenize(left + " ", special=True) == tokenizer.tokenize(left, special=True):

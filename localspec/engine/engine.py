@@ -23,6 +23,7 @@ from localspec.engine.llama import Context, ContextSettings, LoadCancelledError,
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
 from localspec.engine.policy import CHOICES, Chooser, Policy, Session
 from localspec.engine.sampling import Sampler, Sampling
+from localspec.engine.saved_state import Cache, ModelFile, read_caches, write_caches
 from localspec.engine.shortlist import DraftSampler
 from localspec.engine.step import Finish, Step, closing_step
 
@@ -130,6 +131,7 @@ class Engine:
         target = inspect(settings.target)
         draft = inspect(settings.draft) if settings.draft else None
         length = context_length(target, draft, settings.context_length)
+        files = [ModelFile(header) for header in (target, draft) if header]
         self.target = self._load(target, "target", progress)
         if draft:
             self.draft = self._load(draft, "draft", progress)
@@ -144,6 +146,8 @@ class Engine:
             self._draft_context = self._context_of(self.draft, self._context.length, _DRAFT_BATCH, 1, "f16")
             self._draft_model = DraftModel(self._draft_context, common)
             self._drafters[self._draft_model.name] = self._draft_model
+        contexts = [item for item in self._opened if isinstance(item, Context)]
+        self._caches = [Cache(*each) for each in zip(("target", "draft"), contexts, files, strict=False)]
         costs = Costs(self._curve(self._context, MEASURED_WIDTHS, progress))
         if self._draft_model:
             costs.draft = self._curve(self._draft_context, DRAFT_WIDTHS, progress)
@@ -240,6 +244,23 @@ class Engine:
         self._context.interrupt()
         if self._draft_model:
             self._draft_context.interrupt()
+
+    def save_state(self, path: Path, most: int | None = None, unwanted: Callable[[], bool] | None = None) -> int:
+        """Keep the caches in a file, between two answers or two steps. Returns its bytes, 0 where none was written: it would
+        be larger than `most`, it could not be (that is logged), or `unwanted`, asked every 8 MB, said so."""
+        if self._draft_model and self._stream:
+            # Drafted tokens that were refused are dropped here, where every memory still can.
+            self._draft_model.read(0)
+        return write_caches(path, self._caches, most, unwanted)
+
+    def load_state(self, path: Path) -> int:
+        """Put the caches back as a file has them. Returns how many tokens the target has evaluated then, 0 where the file is
+        not used; a prompt that begins with other tokens is read from there on, as always."""
+        self._answers += 1
+        self._stream.clear()
+        for drafter in self._drafters.values():
+            drafter.rewind(0)
+        return read_caches(path, self._caches)
 
     def close(self) -> None:
         """Free everything, contexts before their models. Safe to call twice."""

@@ -1,14 +1,43 @@
 """The app: one screen over one engine."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 
+from localspec.chat.store import STORE_FILE, Store
+from localspec.engine.errors import UserError
+from localspec.settings import make_private
 from localspec.tui.backend import Load
 from localspec.tui.engine_worker import EngineWorker
+from localspec.tui.open_chat import OpenChat
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.widgets.answer import OLD_ANSWERS
+
+_HISTORY_FILE = "history.jsonl"
+
+_COMMANDS = (
+    ("New chat", "Begin another chat; this one is kept", "new_chat"),
+    ("Earlier chats", "Search, open, rename, delete", "chats"),
+    ("Stop", "Stop the answer; what is written stays", "stop"),
+    ("Select a message", "Go up into the messages with the arrow keys", "choose_message"),
+    ("Answer again", "Another answer, in a branch beside the old one", "regenerate"),
+    ("Continue the answer", "Go on where it was stopped or cut off", "go_on"),
+    ("Edit a message", "Change the selected or your last message, and go on from there", "edit"),
+    ("Copy the message", "The selected or the last answer", "copy_message"),
+    ("Copy the code", "The next block of code in it", "copy_code"),
+    ("Branch before", "Of the selected message", "branch(-1)"),
+    ("Branch after", "Of the selected message", "branch(1)"),
+    ("Open the thoughts", "What the model thought before it answered; or fold it again", "thoughts"),
+    ("Export the chat", "Write it to a Markdown file", "export"),
+    ("Figures of speculation", "Show or hide what guessing ahead brings", "speculation"),
+    ("Who drafted what", "Color the words of the answer by who drafted them", "colors"),
+    ("What a pass costs", "The cost curve of this machine", "costs"),
+    ("Help", "The keys, and what the figures mean", "help"),
+)
 
 
 class ChatApp(App[None]):
@@ -17,24 +46,50 @@ class ChatApp(App[None]):
     CSS_PATH = "localspec.tcss"
     TITLE = "localspec"
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, data: Path | None = None, *, goes_on: bool = False) -> None:
+        """`data`: the folder for what must not be lost; None keeps nothing. `goes_on`: with the last chat."""
         super().__init__()
         self.console.push_theme(OLD_ANSWERS)
         self.worker = EngineWorker(load)
+        self.chat = OpenChat(None)
+        self._data = data
+        self._trouble = self._open(data, goes_on) if data else ""
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
-        return ChatScreen(self.worker)
+        history = self._data / _HISTORY_FILE if self._data else None
+        return ChatScreen(self.worker, self.chat, history, self._trouble)
 
     def on_unmount(self) -> None:
         """Whatever the engine does ends now."""
         self.worker.close()
 
+    def close_store(self) -> None:
+        """When nothing more is to be saved."""
+        if self.chat.store:
+            self.chat.store.close()
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers."""
         if isinstance(screen, ChatScreen):
-            yield SystemCommand("New chat", "Forget this conversation and begin another", screen.action_new_chat)
-            yield SystemCommand("Stop", "Stop the answer; what is written stays", screen.action_stop)
-            yield SystemCommand("Help", "The keys, and what the figures mean", screen.action_help)
+            for title, words, action in _COMMANDS:
+                yield SystemCommand(title, words, _runner(screen, action))
         yield SystemCommand("Theme", "Choose the colors", self.action_change_theme)
         yield SystemCommand("Quit", "Leave", self.action_quit)
+
+    def _open(self, data: Path, goes_on: bool) -> str:
+        """Why chats cannot be kept or the last one not be opened; empty when all is well."""
+        try:
+            self.chat.store = Store(make_private(data) / STORE_FILE)
+            if goes_on and (last := self.chat.store.chats(limit=1)):
+                self.chat.load(last[0].id)
+        except UserError as error:
+            return str(error) if self.chat.store else f"{error} This chat is not saved."
+        return ""
+
+
+def _runner(screen: ChatScreen, action: str) -> Callable[[], Awaitable[None]]:
+    async def run() -> None:
+        await screen.run_action(action)
+
+    return run

@@ -1,35 +1,63 @@
-"""What the app talks to: a loaded pair and one conversation with it."""
+"""What the app talks to: a loaded pair. It knows no conversation: the app gives the messages each time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
 
+from localspec.chat.answer_options import AnswerOptions
+from localspec.chat.messages import Message
+from localspec.chat.service import (
+    Answerer,
+    ChatService,
+    Fetched,
+    LoadedShare,
+    Pair,
+    Prepare,
+    Read,
+    Report,
+    Wanted,
+    Wrote,
+    pair_of,
+)
+from localspec.engine.errors import UserError
+from localspec.engine.process import CannotStartError, Host
 from localspec.engine.step import Step
 
-if TYPE_CHECKING:
-    from localspec.chat.conversation import Conversation
-    from localspec.engine.engine import Engine, EngineSettings, Options
+__all__ = [
+    "AnswerOptions",
+    "Backend",
+    "EngineBackend",
+    "Load",
+    "LoadReport",
+    "Prepare",
+    "ProcessBackend",
+    "PromptProgress",
+    "Wanted",
+    "engine_loader",
+    "process_loader",
+]
+
+REMEDY = "your chat is untouched: press ctrl+r to start it again"
+"""What to do when the engine has died, as the end of a sentence."""
+
+_log = logging.getLogger("localspec.tui")
 
 PromptProgress = Callable[[int, int], None]
 """Called with the prompt tokens read so far and their number."""
 
 
-class LoadReport(Protocol):
-    """Where loading says how far it is, and asks whether to go on. Fits the hub's and the engine's callbacks."""
+class LoadReport(Report, Protocol):
+    """The same, and where a loaded engine says that it has died."""
 
-    def fetching(self, phase: str, done: int, total: int) -> None:
-        """Bytes of a download: `phase` is "downloading" or "unpacking"."""
-
-    def loading(self, what: str, share: float) -> bool:
-        """Share (0 to 1) of the "target" or the "draft" that is in memory. False: give up."""
-
-    def cancelled(self) -> bool:
-        """Whether to give up."""
+    def gone(self, sentence: str) -> None:
+        """The engine has died; called from any thread, whether something was asked of it or not."""
 
 
 class Backend(Protocol):
-    """One thread at a time, but for `stop`."""
+    """One thread at a time, but for `stop`, `kill` and `cost_curve`."""
 
     @property
     def target(self) -> str:
@@ -47,15 +75,35 @@ class Backend(Protocol):
     def context_used(self) -> int:
         """Tokens of the conversation so far."""
 
-    def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
-        """Add a turn and stream its answer. A turn stopped or failed before the first word is not in the conversation:
-        a long one would be read again with the next. Raises UserError."""
+    @property
+    def left_out(self) -> int:
+        """How many messages, the oldest ones, the last answer was written without, because the context is full. Known when
+        the reading of the prompt begins."""
 
-    def restart(self) -> None:
-        """Begin an empty conversation."""
+    def answer(
+        self,
+        messages: Sequence[Message],
+        on_prompt: PromptProgress,
+        *,
+        goes_on: bool = False,
+        options: AnswerOptions | None = None,
+        chat: int | None = None,
+    ) -> Iterator[Step]:
+        """Stream the answer to the last message. What the messages share with those before is not read again.
+
+        `messages`: the system prompt may be the first one, else the one of the start is put there; an empty one is for none
+        at all. `goes_on`: the last one is the assistant's, and the answer goes on right behind it. `chat`: its number in the
+        store, so that what was read of it is kept over a restart. Raises UserError.
+        """
+
+    def cost_curve(self) -> dict[int, float]:
+        """Milliseconds of a target pass by its width, as known now; empty when unknown."""
 
     def stop(self) -> None:
         """End the answer under way, from any thread; what has been written stays."""
+
+    def kill(self) -> None:
+        """End an engine that does not stop, from any thread, where that is possible: what is asked of it fails then."""
 
     def close(self) -> None:
         """Free everything."""
@@ -63,74 +111,174 @@ class Backend(Protocol):
 
 Load = Callable[[LoadReport], Backend]
 """Runs on the engine's thread. Raises UserError with the sentence to show."""
-Prepare = Callable[[Callable[[str, int, int], None], Callable[[], bool]], "EngineSettings"]
-"""Called with the progress and the cancelled callbacks of `fetch_starter`; decides what to load."""
+
+
+class ProcessBackend:
+    """An engine in a process of its own."""
+
+    def __init__(self, host: Host, pair: Pair) -> None:
+        self._host, self._pair = host, pair
+        self.context_used = 0
+        self.left_out = 0
+
+    @property
+    def target(self) -> str:
+        """The file's name without its ending."""
+        return self._pair.target
+
+    @property
+    def draft(self) -> str | None:
+        """The file's name without its ending."""
+        return self._pair.draft
+
+    @property
+    def context_length(self) -> int:
+        """Tokens the conversation can have."""
+        return self._pair.context_length
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._host.pid
+
+    def answer(
+        self,
+        messages: Sequence[Message],
+        on_prompt: PromptProgress,
+        *,
+        goes_on: bool = False,
+        options: AnswerOptions | None = None,
+        chat: int | None = None,
+    ) -> Iterator[Step]:
+        """Stream the answer. Raises UserError; EngineDied when the process has ended."""
+        for said in self._host.call("answer", tuple(messages), goes_on, options, chat):
+            match said:
+                case Read(done, total, left_out):
+                    self.left_out = left_out
+                    on_prompt(done, total)
+                case Wrote(step, context_used):
+                    self.context_used = context_used
+                    yield step
+                case Pair():
+                    self._pair = said
+
+    def cost_curve(self) -> dict[int, float]:
+        """As known when the last answer ended."""
+        return self._pair.cost_curve
+
+    def stop(self) -> None:
+        """End the answer under way, from any thread."""
+        self._host.stop()
+
+    def kill(self) -> None:
+        """End the process by force, from any thread."""
+        self._host.kill()
+
+    def close(self) -> None:
+        """End the process."""
+        self._host.close()
 
 
 class EngineBackend:
     """An engine in this process."""
 
-    def __init__(self, engine: Engine, options: Options, system: str | None) -> None:
-        self._engine, self._options, self._system = engine, options, system
-        self._conversation = self._new_conversation()
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer, self._pair = answerer, pair_of(answerer.engine)
 
     @property
     def target(self) -> str:
         """The file's name without its ending."""
-        return self._engine.settings.target.stem
+        return self._pair.target
 
     @property
     def draft(self) -> str | None:
         """The file's name without its ending."""
-        draft = self._engine.settings.draft
-        return draft.stem if draft else None
+        return self._pair.draft
 
     @property
     def context_length(self) -> int:
         """Tokens the conversation can have."""
-        return self._engine.context_length
+        return self._pair.context_length
 
     @property
     def context_used(self) -> int:
         """Tokens of the conversation so far."""
-        return len(self._engine.stream)
+        return len(self._answerer.engine.stream)
 
-    def ask(self, words: str, on_prompt: PromptProgress) -> Iterator[Step]:
-        """Add a turn and stream its answer. Raises UserError."""
-        return self._conversation.ask(words, self._options, on_prompt=on_prompt)
+    @property
+    def left_out(self) -> int:
+        """Messages that the last answer was written without."""
+        return self._answerer.left_out
 
-    def restart(self) -> None:
-        """Begin an empty conversation; what it shares with the old one stays in the cache."""
-        self._conversation = self._new_conversation()
+    def answer(
+        self,
+        messages: Sequence[Message],
+        on_prompt: PromptProgress,
+        *,
+        goes_on: bool = False,
+        options: AnswerOptions | None = None,
+        chat: int | None = None,
+    ) -> Iterator[Step]:
+        """Stream the answer. Raises UserError."""
+        return self._answerer.answer(messages, on_prompt, goes_on=goes_on, options=options, chat=chat)
+
+    def cost_curve(self) -> dict[int, float]:
+        """Milliseconds of a target pass by its width."""
+        return self._answerer.engine.costs.target.table()
 
     def stop(self) -> None:
         """End the answer under way, from any thread."""
-        self._engine.stop()
+        self._answerer.stop()
+
+    def kill(self) -> None:
+        """Not possible: it would end the app."""
 
     def close(self) -> None:
         """Free the engine."""
-        self._engine.close()
-
-    def _new_conversation(self) -> Conversation:
-        from localspec.chat.conversation import Conversation
-
-        return Conversation(self._engine, self._system)
+        self._answerer.close()
 
 
-def engine_loader(
-    engine_settings: EngineSettings | Prepare, options: Options | Callable[[Engine], Options], system: str | None
-) -> Load:
+def engine_loader(wanted: Wanted) -> Load:
     """Loading of an engine in this process. The heavy imports happen on the thread that loads, behind the screen."""
+    return lambda report: EngineBackend(wanted.load(report))
+
+
+def process_loader(wanted: Wanted, log_file: Path) -> Load:
+    """Loading of an engine in a process of its own, or in this one where there can be no other. What native code prints
+    there goes to `log_file`."""
 
     def load(report: LoadReport) -> Backend:
-        from localspec.engine.engine import Engine
-
-        settings = engine_settings(report.fetching, report.cancelled) if callable(engine_settings) else engine_settings
-        engine = Engine(settings, report.loading)
         try:
-            return EngineBackend(engine, options(engine) if callable(options) else options, system)
+            host = Host(
+                ChatService,
+                (wanted, log_file),
+                log_file=log_file,
+                remedy=REMEDY,
+                on_death=lambda error: report.gone(str(error)),
+            )
+        except CannotStartError as error:
+            _log.warning("the engine runs in the app's own process: %s", error)
+            return engine_loader(wanted)(report)
+        try:
+            return ProcessBackend(host, _loaded(host, report))
         except BaseException:
-            engine.close()
+            host.close()
             raise
 
     return load
+
+
+def _loaded(host: Host, report: Report) -> Pair:
+    pair = None
+    for said in host.start(report.cancelled):
+        match said:
+            case Fetched(phase, done, total):
+                report.fetching(phase, done, total)
+            case LoadedShare(what, share):
+                if not report.loading(what, share):
+                    host.stop()
+            case Pair():
+                pair = said
+    if pair is None:
+        raise UserError("Loading was given up; start again to load the model.")
+    return pair

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
+from localspec.chat.answer_options import AnswerOptions
+from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
+from localspec.engine.process import EngineDied
 from localspec.engine.step import Finish
 from localspec.tui.backend import Backend, Load
 from localspec.tui.messages import (
     Answered,
+    EngineGone,
     Event,
     Failed,
     Fetching,
@@ -27,6 +31,8 @@ from localspec.tui.messages import (
 
 _log = logging.getLogger("localspec.tui")
 _JOIN_SECONDS = 10.0
+_STUBBORN_SECONDS = 5.0
+"""A stop takes a fraction of a second; a native call that takes so much longer hangs."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,10 @@ class _Answer:
     """An answer asked for; it can be stopped before it has begun."""
 
     turn: int
+    messages: tuple[Message, ...]
+    goes_on: bool
+    options: AnswerOptions | None
+    chat: int | None
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
@@ -44,8 +54,9 @@ class EngineWorker:
         self._load = load
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._events: SimpleQueue[Event] = SimpleQueue()
-        self._closing = threading.Event()
+        self._closing, self._ended = threading.Event(), threading.Event()
         self._backend: Backend | None = None
+        self._report: _Report | None = None
         self._no_backend = "No model is loaded; start again with another one."
         self._answer: _Answer | None = None
         self._turns = 0
@@ -56,11 +67,20 @@ class EngineWorker:
         """Begin to load."""
         self._thread.start()
 
-    def ask(self, words: str) -> int:
-        """Have a turn answered when everything before it is done. Returns the number its events carry."""
+    def answer(
+        self,
+        messages: Sequence[Message],
+        goes_on: bool = False,
+        options: AnswerOptions | None = None,
+        chat: int | None = None,
+    ) -> int:
+        """Have an answer written when everything before it is done. Returns the number its events carry.
+
+        The arguments are those of Backend.answer.
+        """
         self._turns += 1
-        answer = self._answer = _Answer(self._turns)
-        self._jobs.put(lambda: self._write_answer(answer, words))
+        answer = self._answer = _Answer(self._turns, tuple(messages), goes_on, options, chat)
+        self._jobs.put(lambda: self._write(answer))
         return answer.turn
 
     def stop(self) -> None:
@@ -70,10 +90,18 @@ class EngineWorker:
         if self._backend:
             self._backend.stop()
 
-    def restart(self) -> None:
-        """Stop, and begin an empty conversation."""
+    def reload(self, load: Load | None = None) -> None:
+        """Stop, free the engine and load again: what was loaded before, or something else. Reports what a start reports. An
+        engine that does not stop within five seconds is killed."""
         self.stop()
-        self._jobs.put(self._begin_again)
+        begun = threading.Event()
+        self._jobs.put(lambda: self._load_again(load, begun))
+        self._insist_on(begun)
+
+    def cost_curve(self) -> dict[int, float]:
+        """Milliseconds of a target pass by its width, as known now; empty when unknown."""
+        backend = self._backend
+        return backend.cost_curve() if backend else {}
 
     def drain(self) -> list[Event]:
         """The events since the last call, in order."""
@@ -89,27 +117,13 @@ class EngineWorker:
         self._closing.set()
         self.stop()
         self._jobs.put(None)
+        self._insist_on(self._ended)
 
     def join(self) -> bool:
         """Wait until the engine is freed. False when it did not come to an end within ten seconds."""
         if self._thread.ident is not None:
             self._thread.join(_JOIN_SECONDS)
         return not self._thread.is_alive()
-
-    # The methods of LoadReport, called on the engine's thread.
-
-    def fetching(self, phase: str, done: int, total: int) -> None:
-        """A download is under way."""
-        self._events.put(Fetching(phase, done, total))
-
-    def loading(self, what: str, share: float) -> bool:
-        """A model is being loaded; False ends that."""
-        self._events.put(Loading(what, share))
-        return not self.cancelled()
-
-    def cancelled(self) -> bool:
-        """Whether the app is closing."""
-        return self._closing.is_set()
 
     # Everything below runs on the engine's thread.
 
@@ -120,12 +134,20 @@ class EngineWorker:
                 if not self._closing.is_set():
                     job()
         finally:
+            self._ended.set()
             if self._backend:
                 self._backend.close()
 
+    def _insist_on(self, stopped: threading.Event) -> None:
+        """Kill the engine when it has not stopped in time."""
+        if backend := self._backend:
+            insist = threading.Thread(target=_insist, args=(backend, stopped), name="localspec-insist", daemon=True)
+            insist.start()
+
     def _open(self) -> None:
+        report = self._report = _Report(self._events, self._closing.is_set, self._on_death)
         try:
-            backend = self._load(self)
+            backend = self._load(report)
         except Exception as error:
             if not self._closing.is_set():
                 self._no_backend = _sentence(error)
@@ -134,11 +156,24 @@ class EngineWorker:
         self._backend = backend
         self._events.put(Loaded(backend.target, backend.draft, backend.context_length))
 
-    def _begin_again(self) -> None:
-        if self._backend:
-            self._backend.restart()
+    def _load_again(self, load: Load | None, begun: threading.Event) -> None:
+        begun.set()
+        self._load = load or self._load
+        old, self._backend = self._backend, None
+        if old:
+            old.close()
+        self._open()
 
-    def _write_answer(self, answer: _Answer, words: str) -> None:
+    def _on_death(self, report: _Report, sentence: str) -> None:
+        """On any thread. What the engine still had to say comes first."""
+        self._jobs.put(lambda: self._say_gone(report, sentence))
+
+    def _say_gone(self, report: _Report, sentence: str) -> None:
+        # The death of one that has been replaced meanwhile is nobody's concern.
+        if self._backend and report is self._report:
+            self._events.put(EngineGone(sentence))
+
+    def _write(self, answer: _Answer) -> None:
         if answer.stopped.is_set():
             self._events.put(TakenBack(answer.turn))
             return
@@ -146,20 +181,55 @@ class EngineWorker:
         try:
             if not self._backend:
                 raise UserError(self._no_backend)
-            for step in self._backend.ask(words, lambda done, total: self._on_prompt(answer, done, total)):
+            steps = self._backend.answer(
+                answer.messages,
+                lambda done, total: self._on_prompt(answer, done, total),
+                goes_on=answer.goes_on,
+                options=answer.options,
+                chat=answer.chat,
+            )
+            for step in steps:
                 begun, finish = begun or bool(step.text), step.finish
                 self._events.put(Stepped(answer.turn, step, time.perf_counter(), self._backend.context_used))
         except Exception as error:
-            self._events.put(Failed(answer.turn, _sentence(error), begun))
+            self._events.put(Failed(answer.turn, _sentence(error), begun, isinstance(error, EngineDied)))
         else:
             taken_back = finish is Finish.INTERRUPTED and not begun
             self._events.put(TakenBack(answer.turn) if taken_back else Answered(answer.turn, finish))
 
     def _on_prompt(self, answer: _Answer, done: int, total: int) -> None:
-        self._events.put(Reading(answer.turn, done, total, time.perf_counter()))
+        left_out = self._backend.left_out if self._backend else 0
+        self._events.put(Reading(answer.turn, done, total, time.perf_counter(), left_out))
         # The engine has forgotten a stop that came before the answer began.
         if answer.stopped.is_set() and self._backend:
             self._backend.stop()
+
+
+@dataclass(frozen=True)
+class _Report:
+    """The LoadReport of one loading."""
+
+    events: SimpleQueue[Event]
+    closing: Callable[[], bool]
+    on_death: Callable[[_Report, str], None]
+
+    def fetching(self, phase: str, done: int, total: int) -> None:
+        self.events.put(Fetching(phase, done, total))
+
+    def loading(self, what: str, share: float) -> bool:
+        self.events.put(Loading(what, share))
+        return not self.cancelled()
+
+    def cancelled(self) -> bool:
+        return self.closing()
+
+    def gone(self, sentence: str) -> None:
+        self.on_death(self, sentence)
+
+
+def _insist(backend: Backend, begun: threading.Event) -> None:
+    if not begun.wait(_STUBBORN_SECONDS):
+        backend.kill()
 
 
 def _sentence(error: Exception) -> str:

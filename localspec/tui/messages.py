@@ -39,7 +39,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class LoadFailed:
-    """There is no model to talk to."""
+    """There is no model to talk to; EngineWorker.reload tries again."""
 
     sentence: str
 
@@ -54,6 +54,8 @@ class Reading:
     """Tokens."""
     at: float
     """Seconds, of time.perf_counter."""
+    left_out: int = 0
+    """Messages, the oldest ones, that the model does not read because the context is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The turn was stopped before the first word of its answer, and is not in the conversation."""
+    """The answer was stopped before its first word: there is none."""
 
     turn: int
 
@@ -90,7 +92,16 @@ class Failed:
     turn: int
     sentence: str
     begun: bool
-    """Whether a part of the answer is there: if not, the turn is not in the conversation either."""
+    """Whether a part of the answer is there."""
+    gone: bool = False
+    """Whether the engine has died; EngineGone, which comes once, says the same."""
 
 
-Event = Fetching | Loading | Loaded | LoadFailed | Reading | Stepped | Answered | TakenBack | Failed
+@dataclass(frozen=True, slots=True)
+class EngineGone:
+    """The engine has died, in the middle of an answer or not. Comes once; nothing is answered until EngineWorker.reload."""
+
+    sentence: str
+
+
+Event = Fetching | Loading | Loaded | LoadFailed | Reading | Stepped | Answered | TakenBack | Failed | EngineGone

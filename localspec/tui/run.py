@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from localspec.logs import log_to_file
 from localspec.tui.app import ChatApp
-from localspec.tui.backend import Prepare, engine_loader
+from localspec.tui.backend import Wanted, process_loader
 from localspec.tui.native_output import native_output_to
 
-if TYPE_CHECKING:
-    from localspec.engine.engine import Engine, EngineSettings, Options
 
-
-def run_chat(
-    engine_settings: EngineSettings | Prepare,
-    options: Options | Callable[[Engine], Options],
-    *,
-    system: str | None,
-    log_file: Path,
-) -> int:
+def run_chat(wanted: Wanted, *, log_file: Path, data: Path | None = None, goes_on: bool = False) -> int:
     """Show the chat until the person leaves, and return the exit code: 0, or 1 after a bug (its traceback is printed).
 
-    `engine_settings` and `options` may be functions, called behind the screen on the engine's thread: the first with
-    the callbacks of `fetch_starter`, to find or fetch what to load, the second with the loaded engine. A UserError from
-    either is shown in the screen. What the app and native code log goes to `log_file`, LOG_FILE in the folder of logs.
+    What `wanted` says is loaded behind the screen, in a process of its own: a UserError there is shown in the screen. What
+    the app and native code log goes to `log_file`, LOG_FILE in the folder of logs. Chats are kept in the folder `data`, if
+    one is given; `goes_on` opens the last of them.
     """
     log_to_file(log_file.parent, "localspec.tui", "localspec.llama")
-    app = ChatApp(engine_loader(engine_settings, options, system))
+    app = ChatApp(process_loader(wanted, log_file), data, goes_on=goes_on)
     with native_output_to(log_file):
         try:
             app.run()

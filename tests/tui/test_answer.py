@@ -51,8 +51,8 @@ async def test_control_characters_never_reach_the_screen() -> None:
 
 @pytest.mark.parametrize("settled", [False, True])
 async def test_tags_and_pictures_are_text(settled: bool) -> None:
-    shown = await shown_in_the_end("<think>so</think> ![a picture](http://x.test/y.png) **end**", settled=settled)
-    assert "<think>so</think> !a picture" in shown
+    shown = await shown_in_the_end("A <think>so</think> ![a picture](http://x.test/y.png) **end**", settled=settled)
+    assert "A <think>so</think> !a picture" in shown
     assert "end" in shown
     assert "**" not in shown
 

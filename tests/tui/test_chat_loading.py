@@ -38,7 +38,7 @@ async def test_a_message_that_waits_for_the_model_can_be_taken_back() -> None:
         await until(pilot, lambda: "ready" in seen(app))
         await pilot.press("enter")
         await finished(pilot, 1)
-        assert backend.asked == ["too early"]
+        assert backend.words() == ["too early"]
     app.worker.join()
 
 

@@ -25,29 +25,44 @@ pytestmark = pytest.mark.terminal
 WIDTH, HEIGHT = 80, 24
 OPTIONS = Options(sampling=Sampling(temperature=0.0), drafter="none", max_tokens=30)
 
+NOISE = """
+import os
+from localspec.engine.engine import Options
+from localspec.engine.sampling import Sampling
+
+def noise(where):
+    os.write(1, f"native noise on 1 of the {where}\\n".encode())
+    os.write(2, f"native noise on 2 of the {where}\\n".encode())
+
+def options(engine):
+    noise("engine")
+    return Options(sampling=Sampling(temperature=0.0), drafter="none", max_tokens=30)
+"""
+"""What is called where the engine runs; it must be in a module."""
+
 CHAT = """
-import os, sys
+import sys
 from pathlib import Path
 from textual.drivers._writer_thread import WriterThread
-from localspec.engine.engine import EngineSettings, Options
-from localspec.engine.sampling import Sampling
+from localspec.chat.service import Wanted
+from localspec.engine.engine import EngineSettings
 from localspec.tui.run import run_chat
+from noise import noise, options
 
 model, log, drawn = map(Path, sys.argv[1:])
-write = WriterThread.write
+write, start = WriterThread.write, WriterThread.start
 
 def recorded(thread, text):
     with drawn.open("ab") as file:
         file.write(text.encode())
     write(thread, text)
 
-def options(engine):
-    os.write(1, b"native noise on 1\\n")
-    os.write(2, b"native noise on 2\\n")
-    return Options(sampling=Sampling(temperature=0.0), drafter="none", max_tokens=30)
+def noisy(thread):
+    noise("app")
+    start(thread)
 
-WriterThread.write = recorded
-sys.exit(run_chat(EngineSettings(model), options, system=None, log_file=log))
+WriterThread.write, WriterThread.start = recorded, noisy
+sys.exit(run_chat(Wanted(EngineSettings(model), options), log_file=log))
 """
 """The chat, keeping a record of all that Textual draws, and with noise as a native library makes it."""
 
@@ -103,6 +118,7 @@ class Terminal:
 def terminal(tiny_llama: Path, tmp_path: Path) -> Iterator[Terminal]:
     script = tmp_path / "chat.py"
     script.write_text(CHAT)
+    (tmp_path / "noise.py").write_text(NOISE)
     opened = Terminal(
         [
             sys.executable,
@@ -142,6 +158,7 @@ def test_only_textual_writes_to_the_terminal_and_it_is_left_whole(
         assert terminal.written.rfind(b"\x1b[" + mode + b"l") > terminal.written.rfind(b"\x1b[" + mode + b"h"), mode
     assert terminal.written.rfind(b"\x1b[?25h") > terminal.written.rfind(b"\x1b[?25l")
     log = (tmp_path / "logs" / "localspec.log").read_text()
-    assert "native noise on 1" in log
-    assert "native noise on 2" in log
+    for where in ("engine", "app"):
+        assert f"native noise on 1 of the {where}" in log
+        assert f"native noise on 2 of the {where}" in log
     assert "llama_model_loader" in log

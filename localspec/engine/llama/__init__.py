@@ -9,11 +9,12 @@ from localspec.engine.llama.devices import Device, devices, system_memory_free
 from localspec.engine.llama.library import LOGGER_NAME, LlamaError, version
 from localspec.engine.llama.model import LoadCancelledError, Model
 from localspec.engine.llama.quantize import quantize
-from localspec.engine.llama.state import load_state, save_state
+from localspec.engine.llama.state import PIECE_BYTES, fingerprint, load_state, save_state, state_bytes
 from localspec.engine.llama.vocabulary import Vocabulary
 
 __all__ = [
     "LOGGER_NAME",
+    "PIECE_BYTES",
     "Chain",
     "ChainSettings",
     "Context",
@@ -24,9 +25,11 @@ __all__ = [
     "Model",
     "Vocabulary",
     "devices",
+    "fingerprint",
     "load_state",
     "quantize",
     "save_state",
+    "state_bytes",
     "system_memory_free",
     "version",
 ]

@@ -6,6 +6,7 @@ evaluates the missing tokens again.
 """
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -46,6 +47,7 @@ class SequenceMemory:
         self._memory = lib.llama_get_memory(context)
         self._window = window
         self._snapshots = snapshots
+        self._loaded_window = 0
         self._undoable = 0
         self._checkpoints: dict[str, Checkpoint] = {}
         if recurrent:
@@ -65,6 +67,7 @@ class SequenceMemory:
     def clear(self) -> None:
         """Forget everything."""
         lib.llama_memory_clear(self._memory, True)
+        self._loaded_window = 0
         self._undoable = 0
         self._checkpoints.clear()
 
@@ -83,6 +86,18 @@ class SequenceMemory:
             raise LlamaError("the running state could not be saved")
         self._checkpoints[name] = Checkpoint(length, data)
 
+    @property
+    def marks(self) -> Mapping[str, Checkpoint]:
+        """The marks that can be gone back to, by name."""
+        return self._checkpoints
+
+    def loaded(self, marks: Mapping[str, Checkpoint], window: int) -> None:
+        """A saved state has been loaded into the empty memory, with these marks. Of layers that look back over a `window` (0
+        when there are none) a state holds that window alone, whatever the context has room for."""
+        self._loaded_window = window
+        # Where a running state has such layers beside it, nobody can tell how far back they reach.
+        self._checkpoints = dict(marks) if self.is_recurrent and not window else {}
+
     def cut(self, present: int, length: int) -> int:
         """Forget the tokens from `length` on, of the `present` ones. Returns how many are really kept: `length`, or fewer
         where the memory cannot go back to exactly there."""
@@ -99,10 +114,11 @@ class SequenceMemory:
         return kept
 
     def _cut_attention(self, length: int) -> int:
-        if self.kind is MemoryKind.WINDOW:
+        if self.kind is MemoryKind.WINDOW or self._loaded_window:
+            window = self._window or self._loaded_window
             # The oldest cell must be asked for before the cut: afterwards it is not told any more.
             oldest = lib.llama_memory_seq_pos_min(self._memory, _SEQUENCE)
-            if oldest > max(0, length - self._window):
+            if oldest > max(0, length - window):
                 self.clear()
                 return 0
         if not self._remove_from(length):

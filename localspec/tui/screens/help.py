@@ -7,6 +7,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from localspec.tui.commands import Command
+from localspec.tui.speculation import NOW_STEPS
+
 _KEYS = (
     ("enter", "send"),
     ("ctrl+j, shift+enter", "new line"),
@@ -14,14 +17,22 @@ _KEYS = (
     ("esc", "stop the answer; what is written stays"),
     ("ctrl+c", "copy what is selected, else stop, else quit when pressed twice"),
     ("pageup, pagedown", "scroll; end goes back to the newest words"),
-    ("ctrl+n", "new chat"),
+    ("ctrl+up", "select a message"),
+    ("ctrl+n, ctrl+r", "new chat, earlier chats"),
+    ("ctrl+g", "write in your editor; f4: edit the last document"),
+    ("f2", "show or hide the figures of speculation"),
+    ("f3, ctrl+t", "color the words by who drafted them"),
     ("ctrl+p", "all commands, and the theme"),
     ("ctrl+q", "quit; ctrl+d as well, when the prompt is empty"),
 )
-_COMMANDS = (
-    ("/help", "this page"),
-    ("/new", "new chat"),
-    ("/quit", "quit; /exit and /bye too"),
+_MESSAGE_KEYS = (
+    ("up, down", "the message before, the message after"),
+    ("y, b", "copy it; copy the next code block"),
+    ("e", "change it, and go on from there"),
+    ("r, c", "answer again; go on with the answer"),
+    ("left, right", "other versions of it"),
+    ("t", "open or fold what the model thought"),
+    ("esc", "back to the prompt"),
 )
 _FIGURES = (
     ("tokens/step", "words come in tokens; this many for each pass of the model (1 is plain decoding)"),
@@ -31,7 +42,28 @@ _FIGURES = (
     ("plain", "nobody guessed: the model wrote every token by itself"),
     ("context", "tokens of this chat, and how many the model can look back on"),
 )
-_SECTIONS = (("Keys", _KEYS), ("Figures", _FIGURES), ("Commands", _COMMANDS))
+_SPECULATION = (
+    ("draft", "tokens guessed ahead; one pass checks them all"),
+    ("lookup", "guesses copied from earlier text"),
+    ("draft model", "guesses of a small, fast model"),
+    ("now, answer, chat", f"the last {NOW_STEPS} steps, this answer, all answers"),
+    ("speedup", "times as fast as plain decoding, measured here"),
+    ("draft length", "how many tokens are guessed at a time"),
+    ("tokens of the last steps", "a column for each pass, in the color of who guessed; gray: nobody"),
+    ("63 of 84  75 %", "63 of 84 guessed tokens were right and stayed"),
+    ("accepted tokens of each draft", "how often so many guesses in a row were right; 0: not even the first"),
+    ("off now", "guessing would not pay; it comes back by itself"),
+    ("colors of an answer", "a token has the color of who guessed it; without one, it is the model's own"),
+    ("what a pass costs", "its time by the tokens in it: the less a further one costs, the more guessing pays"),
+)
+_COMMANDS = tuple((command.usage, command.description) for command in Command)
+_SECTIONS = (
+    ("Keys", _KEYS),
+    ("Keys on a selected message", _MESSAGE_KEYS),
+    ("Figures below the prompt", _FIGURES),
+    ("Figures of speculation", _SPECULATION),
+    ("Commands", _COMMANDS),
+)
 
 
 class HelpScreen(ModalScreen[None]):

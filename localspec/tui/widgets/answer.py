@@ -1,6 +1,8 @@
 """What the model says: Markdown while it streams and for a while after, one cheap widget when it is old."""
 
 import logging
+from collections.abc import Sequence
+from typing import TypeVar
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -10,10 +12,20 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
+from localspec.engine.step import Step
+from localspec.tui.fences import Fences, Piece
 from localspec.tui.literal import literal
+from localspec.tui.thinking import may_become_thoughts, split_thoughts
+from localspec.tui.widgets.drafted import Drafted
+from localspec.tui.widgets.growing import Growing
+from localspec.tui.widgets.thoughts import Thoughts
+
+MARKDOWN_CHARACTERS = 12_000
+"""So much of an answer is laid out as Markdown; what comes after it is plain text, so that no key waits for it."""
 
 OLD_ANSWERS = Theme(
     {
@@ -70,42 +82,73 @@ class _Text(Markdown):
         return AwaitComplete(append_or_begin_again())
 
 
+_Part = TypeVar("_Part", bound=Widget)
+
+
 class Answer(Vertical):
     """One answer. `write` while it streams, then `finish`; `settle` when newer ones have made it old."""
 
-    def __init__(self) -> None:
+    def __init__(self, entry: int = 0, branches: str = "") -> None:
         super().__init__()
+        self.entry = entry
+        """The message it shows."""
         self.text = ""
         """What has been written so far, as the model wrote it."""
         self.complete = False
         self.settled = False
-        self._view: Markdown | Static = _Text()
+        self.is_colored = False
+        """Shown as the tokens were drafted, not as Markdown."""
+        self._branches = branches
+        self._thoughts = Thoughts()
+        self._parts: list[Widget] = []
+        self._drafted: Drafted | None = None
         self._note = Static("…", markup=False, classes="note")
+        self._begin()
+
+    def _begin(self) -> None:
         self._stream: MarkdownStream | None = None
+        self._fences = Fences()
+        self._shown = self._prose = self._begins = 0
 
     def compose(self) -> ComposeResult:
-        """The text, and below it a note on how it ended."""
-        yield self._view
+        """The thoughts, the text, and below it a note on how it ended."""
+        yield self._thoughts
         yield self._note
 
     async def write(self, text: str) -> None:
         """Show more text."""
         self.text += text
-        if self._stream is None and isinstance(self._view, Markdown):
+        if may_become_thoughts(self.text):
+            return
+        if text:
             self._note.display = False
-            self._stream = Markdown.get_stream(self._view)
-        if self._stream:
-            await self._stream.write(literal(text))
+        thought = split_thoughts(self.text)
+        await self._thoughts.show(thought.thoughts, thought.open)
+        if thought.begins != self._begins and self._parts:
+            # What looked like the answer was thinking.
+            await self._remove_parts()
+            self._begin()
+        self._begins = thought.begins
+        if self._drafted:
+            self._drafted.refresh_view()
+        new, self._shown = self.text[max(self._shown, thought.begins) :], len(self.text)
+        for piece in self._fences.feed(literal(new)):
+            await self._show(piece)
 
     async def finish(self, note: str = "") -> None:
         """The answer is complete: show all of it once more, since a streamed text can differ from a whole one."""
-        stream, self._stream = self._stream, None
-        if stream:
-            await stream.stop()
-        if isinstance(self._view, Markdown):
-            await self._view.update(literal(self.text))
-        self._note.update(Content(literal(note)))
-        self._note.display = bool(note)
+        await self._stop_stream()
+        body = await self._show_whole_thoughts()
+        markdown, rest = cut(body)
+        if len(self._parts) == 1 and isinstance(self._parts[0], _Text) and not rest:
+            await self._parts[0].update(literal(markdown))
+        elif not self.settled:
+            view = _Text()
+            view.display = False
+            await self.mount(view, before=self._note)
+            await view.update(literal(markdown))
+            await self._replace_parts(view, rest)
+        self.show_note(note)
         self.complete = True
 
     async def settle(self) -> None:
@@ -113,8 +156,97 @@ class Answer(Vertical):
         if self.settled:
             return
         self.settled = True
+        markdown, rest = cut(await self._show_whole_thoughts())
         rendered = RichMarkdown("", code_theme="ansi_dark" if self.app.current_theme.dark else "ansi_light")
-        rendered.parsed = parser().parse(literal(self.text))
-        old, self._view = self._view, Static(rendered, classes="settled")
-        await self.mount(self._view, before=old)
-        await old.remove()
+        rendered.parsed = parser().parse(literal(markdown))
+        view = Static(rendered, classes="settled")
+        view.display = False
+        await self.mount(view, before=self._note)
+        await self._replace_parts(view, rest)
+
+    async def show_settled(self, text: str, note: str) -> None:
+        """Show an old answer, cheap from the beginning."""
+        self.text, self.complete = text, True
+        await self.settle()
+        self.show_note(note)
+
+    def show_note(self, note: str) -> None:
+        """How it ended, and which of several branches it is."""
+        words = "   ".join(filter(None, (self._branches, note)))
+        self._note.update(Content(literal(words)))
+        self._note.display = bool(words)
+
+    async def toggle_thoughts(self) -> None:
+        """Open or fold the thoughts, if there are any."""
+        await self._thoughts.toggle()
+
+    async def color(self, steps: Sequence[Step]) -> None:
+        """Show who drafted the text, which these steps wrote, or the text again."""
+        self.is_colored = not self.is_colored
+        self.set_class(self.is_colored, "-colored")
+        if self.is_colored:
+            self._drafted = Drafted(steps)
+            await self.mount(self._drafted, before=self._note)
+        elif self._drafted:
+            drafted, self._drafted = self._drafted, None
+            await drafted.remove()
+
+    def add_step(self, step: Step) -> None:
+        """One more step wrote it."""
+        if self._drafted:
+            self._drafted.add(step)
+
+    async def _show(self, piece: Piece) -> None:
+        last = self._parts[-1] if self._parts else None
+        if piece.kind == "open":
+            await self._stop_stream()
+            await self._mount(Growing(piece.text))
+        elif piece.kind == "code" and isinstance(last, Growing):
+            await last.add(piece.text)
+        elif self._prose > MARKDOWN_CHARACTERS:
+            await self._stop_stream()
+            if not isinstance(last, Growing) or last.is_code:
+                last = await self._mount(Growing())
+            await last.add(piece.text)
+        else:
+            self._prose += len(piece.text)
+            if self._stream is None:
+                self._stream = Markdown.get_stream(await self._mount(_Text()))
+            await self._stream.write(piece.text)
+
+    async def _mount(self, part: _Part) -> _Part:
+        self._parts.append(part)
+        await self.mount(part, before=self._note)
+        return part
+
+    async def _stop_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream:
+            await stream.stop()
+
+    async def _show_whole_thoughts(self) -> str:
+        """Returns the answer itself."""
+        thought = split_thoughts(self.text)
+        await self._thoughts.show(thought.thoughts, False)
+        return thought.body
+
+    async def _replace_parts(self, view: Widget, rest: str) -> None:
+        with self.app.batch_update():
+            await self._remove_parts()
+            self._parts = [view]
+            view.display = True
+            if rest:
+                await (await self._mount(Growing())).add(rest)
+
+    async def _remove_parts(self) -> None:
+        parts, self._parts = self._parts, []
+        for part in parts:
+            await part.remove()
+
+
+def cut(body: str) -> tuple[str, str]:
+    """What of an answer is laid out as Markdown, and the rest of it, which begins on a new line where possible."""
+    if len(body) <= MARKDOWN_CHARACTERS:
+        return body, ""
+    end = body.rfind("\n", MARKDOWN_CHARACTERS // 2, MARKDOWN_CHARACTERS) + 1 or MARKDOWN_CHARACTERS
+    return body[:end], body[end:]

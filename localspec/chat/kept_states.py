@@ -1,0 +1,120 @@
+"""Which saved caches belong to which chat: one file each, within a budget, those unused for longest dropped first.
+
+A file is only a shortcut. A chat without one, with an old one or with one of another chat is answered just the same, after
+its text has been read again.
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from localspec.engine.engine import Engine
+from localspec.engine.errors import UserError
+from localspec.engine.saved_state import PART_SUFFIX
+from localspec.settings import make_private
+
+FOLDER = "states"
+"""In the cache folder."""
+BUDGET = 2_000_000_000
+"""Bytes of all files together."""
+LEAST_TOKENS = 500
+"""Reading fewer takes no time worth a file."""
+
+_SUFFIX = ".state"
+_FREE_DISK = 1_000_000_000
+"""Bytes that are left to others."""
+_PART_SECONDS = 3600
+"""A file that has been written for so long was left behind by a program that ended."""
+
+_log = logging.getLogger("localspec.chat")
+_log.addHandler(logging.NullHandler())
+
+
+class KeptStates:
+    """The files of one folder. Two programs may share it. Nothing here raises for a file that cannot be written or used;
+    that is logged. To be called between two answers, where the engine is."""
+
+    def __init__(self, folder: Path, budget: int = BUDGET) -> None:
+        """`folder` need not exist."""
+        self.folder = folder
+        self.budget = budget
+        self._same: tuple[int, list[int]] | None = None
+        """The chat and the tokens that its file and the engine had in common last."""
+
+    def path(self, chat: int) -> Path:
+        """The file of a chat, whether there is one or not."""
+        return self.folder / f"chat-{chat}{_SUFFIX}"
+
+    def save(self, chat: int, engine: Engine, unwanted: Callable[[], bool] | None = None) -> bool:
+        """Keep the caches of the engine, which has last answered in this chat. True when the file has all of them now, as
+        after a second call with nothing new. Ends early and writes nothing once `unwanted` says so."""
+        tokens = engine.target_context.tokens
+        if len(tokens) < LEAST_TOKENS:
+            return False
+        path = self.path(chat)
+        if self._same == (chat, tokens) and path.exists():
+            return True
+        try:
+            make_private(self.folder)
+            room = shutil.disk_usage(self.folder).free - _FREE_DISK
+            if engine.save_state(path, max(0, min(self.budget, room)), unwanted) == 0:
+                return False
+        except (UserError, OSError) as error:
+            _log.warning("the state of chat %d is not kept: %s", chat, error)
+            return False
+        self._same = (chat, list(tokens))
+        self._make_room(path)
+        return True
+
+    def load(self, chat: int, engine: Engine) -> int:
+        """Put the caches of a chat into the engine. Returns how many tokens need not be read again, 0 where nothing is
+        kept."""
+        tokens = engine.target_context.tokens
+        if tokens and self._same == (chat, tokens):
+            return len(tokens)
+        path = self.path(chat)
+        if not path.exists():
+            return 0
+        count = engine.load_state(path)
+        if count:
+            self._same = (chat, list(engine.target_context.tokens))
+            try:
+                # It was used now.
+                path.touch(exist_ok=True)
+            except OSError as error:
+                _log.warning("%s cannot be touched: %s", path, error)
+        return count
+
+    def forget(self, chat: int) -> None:
+        """Remove the file of a chat: it was deleted, and nothing of it may stay."""
+        _remove(self.path(chat))
+
+    def _make_room(self, newest: Path) -> None:
+        """Remove what was not used for longest until the rest is within the budget; never the file just written."""
+        files = []
+        for path in self.folder.glob(f"*{_SUFFIX}*"):
+            try:
+                status = path.stat()
+            except OSError:
+                # Another program has just removed it.
+                continue
+            if path.name.endswith(PART_SUFFIX):
+                if time.time() - status.st_mtime > _PART_SECONDS:
+                    _remove(path)
+            else:
+                files.append((path != newest, -status.st_mtime_ns, status.st_size, path))
+        total = 0
+        for _, _, size, path in sorted(files):
+            total += size
+            if total > self.budget and path != newest:
+                _remove(path)
+                total -= size
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s cannot be removed: %s", path, error)

@@ -1,0 +1,148 @@
+"""`localspec sessions`: the saved chats, outside of the chat."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from localspec.chat.export import to_json, to_markdown
+from localspec.chat.store import STORE_FILE, ChatInfo, Store
+from localspec.console import abandon, say
+from localspec.engine.errors import UserError
+from localspec.settings import Folders
+
+EXIT_DONE = 0
+
+_CONTROLS = {code: None for code in range(0x20) if chr(code) not in "\n\t"} | dict.fromkeys(range(0x7F, 0xA0))
+"""What may have been said in a chat, but a terminal must not obey."""
+_UNTITLED = "untitled"
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """One use of the command. Every method returns the exit code and raises UserError."""
+
+    folders: Folders
+    quiet: bool = False
+
+    def show_list(self, as_json: bool) -> int:
+        """All chats, newest first."""
+        return self._write_chats(self._found(""), as_json, "No chat has been saved yet.")
+
+    def search(self, words: str, as_json: bool) -> int:
+        """The chats in which all the words occur, and where."""
+        return self._write_chats(self._found(words), as_json, "No chat has all of these words.", snippets=True)
+
+    def show(self, chat: int) -> int:
+        """The branch of a chat that is shown, for reading."""
+        with self._store() as store:
+            text = to_markdown(store.load(chat))
+        return _write(text)
+
+    def export(self, chat: int, as_json: bool, file: Path | None) -> int:
+        """A chat as Markdown or JSON, in a file or, without one, on stdout."""
+        with self._store() as store:
+            loaded = store.load(chat)
+        text = to_json(loaded) if as_json else to_markdown(loaded)
+        if file is None:
+            return _write(text, exact=True)
+        try:
+            file.write_bytes(text.encode())
+        except OSError as error:
+            raise UserError(f"{file} cannot be written ({error.strerror}); choose another place with -o.") from error
+        return EXIT_DONE
+
+    def remove(self, chat: int) -> int:
+        """Delete a chat so that it can be brought back."""
+        with self._store() as store:
+            store.delete(chat)
+        self._say(f"Chat {chat} is deleted; localspec sessions restore {chat} brings it back within 30 days.")
+        return EXIT_DONE
+
+    def restore(self, chat: int) -> int:
+        """Bring back a deleted chat."""
+        with self._store() as store:
+            store.restore(chat)
+        self._say(f"Chat {chat} is back.")
+        return EXIT_DONE
+
+    @contextmanager
+    def _store(self) -> Iterator[Store]:
+        if not self._file.exists():
+            raise UserError("No chat has been saved yet; localspec opens a new one.")
+        with Store(self._file) as store:
+            yield store
+
+    @property
+    def _file(self) -> Path:
+        return self.folders.data / STORE_FILE
+
+    def _found(self, words: str) -> list[ChatInfo]:
+        # Looking for chats is no reason to create a file for them.
+        if not self._file.exists():
+            return []
+        with self._store() as store:
+            return store.chats(words, limit=sys.maxsize)
+
+    def _write_chats(self, chats: list[ChatInfo], as_json: bool, none: str, snippets: bool = False) -> int:
+        if as_json:
+            document = [_report(chat, snippets) for chat in chats]
+            return _write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n", exact=True)
+        if not chats:
+            self._say(none)
+            return EXIT_DONE
+        return _write(_table(chats))
+
+    def _say(self, sentence: str) -> None:
+        if not self.quiet:
+            say(sentence)
+
+
+def _report(chat: ChatInfo, snippets: bool) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "id": chat.id,
+        "title": chat.title,
+        "model": chat.model,
+        "created": _moment(chat.created).isoformat(timespec="seconds"),
+        "updated": _moment(chat.updated).isoformat(timespec="seconds"),
+        "messages": chat.messages,
+    }
+    return {**report, "snippet": chat.snippet} if snippets else report
+
+
+def _table(chats: list[ChatInfo]) -> str:
+    """A line for each chat, and one more for where something was found in it."""
+    ids = max(len("ID"), *(len(str(chat.id)) for chat in chats))
+    lines = [f"{'ID':>{ids}}  {'WHEN':<16}  MESSAGES  TITLE"]
+    for chat in chats:
+        when = f"{_moment(chat.updated):%Y-%m-%d %H:%M}"
+        lines.append(f"{chat.id:>{ids}}  {when}  {chat.messages:>8}  {chat.title or _UNTITLED}")
+        if chat.snippet:
+            lines.append(f"{'':>{ids}}  {chat.snippet}")
+    return "\n".join(lines) + "\n"
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds).astimezone()
+
+
+def _write(text: str, *, exact: bool = False) -> int:
+    """To stdout, as UTF-8 whatever the locale says; a terminal gets no control characters unless it is `exact`."""
+    if sys.stdout is None:
+        raise UserError("There is no stdout to write to; send it to a terminal, a file or a pipe.")
+    if sys.stdout.isatty() and not exact:
+        text = text.translate(_CONTROLS)
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        abandon(sys.stdout)
+    except OSError as error:
+        abandon(sys.stdout)
+        raise UserError(f"The chats cannot be written to stdout ({error.strerror}): send them elsewhere.") from error
+    return EXIT_DONE

@@ -1,0 +1,96 @@
+"""What can be done with a whole chat: begin, open, name and export it, and tell the model who to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import work
+
+from localspec.chat.new_file import write_new
+from localspec.engine.errors import UserError
+from localspec.tui.screens.answering import Answering
+from localspec.tui.screens.chats import ChatsScreen
+from localspec.tui.screens.costs import CostsScreen
+
+
+class ChatActions(Answering):
+    """The actions on the chat that is open."""
+
+    async def action_new_chat(self) -> None:
+        """Begin another chat; this one is kept."""
+        await self.leave_chat()
+        self._chat.begin()
+        await self.show_chat()
+
+    def action_chats(self) -> None:
+        """Choose an earlier chat and open it; or start the engine again, when that has died."""
+        if self._is_gone:
+            self.restart_engine()
+        else:
+            self._choose_chat()
+
+    @work(group="chats", exclusive=True)
+    async def _choose_chat(self) -> None:
+        if self._chat.store is None:
+            self.say("Chats are not saved here, so there is none to open.")
+            return
+        chosen = await self.app.push_screen_wait(ChatsScreen(self._chat.store, self._chat.id))
+        if chosen is None or chosen == self._chat.id:
+            self._refresh_title()
+        else:
+            await self.open_chat(chosen)
+
+    async def open_chat(self, id_: int) -> None:
+        """Open a saved chat; what the model is writing in this one ends."""
+        await self.leave_chat()
+        try:
+            self._chat.load(id_)
+        except UserError as error:
+            self.say(str(error))
+        else:
+            await self.show_chat()
+
+    def _refresh_title(self) -> None:
+        """The chat may have been renamed in the list."""
+        self._chat.refresh_title()
+        self.show_title()
+
+    def rename_chat(self, title: str) -> None:
+        """Call the chat something."""
+        self._chat.rename(title)
+        self.show_title()
+        self.say("renamed")
+
+    def export_chat(self, file: str) -> None:
+        """Write the chat to a file: JSON when its name ends so, else Markdown; with no name, to one with the chat's title."""
+        from localspec.chat.export import to_json, to_markdown
+
+        if self._chat.thread.leaf is None:
+            self.say("There is nothing to export yet.")
+            return
+        path = Path(file).expanduser()
+        chat = self._chat.as_chat()
+        ending = path.suffix.lower() or ".md"
+        text = to_json(chat) if ending == ".json" else to_markdown(chat)
+        try:
+            written = write_new(
+                path.parent if file else Path.cwd(), path.stem if file else chat.info.title, ending, text
+            )
+        except UserError as error:
+            self.say(str(error))
+        else:
+            self.say(f"Written to {written}.")
+
+    def tell_system(self, words: str) -> None:
+        """Another system prompt, from the next answer on."""
+        self._chat.configure(words, self._chat.settings)
+        self.say("The system prompt counts from the next answer on.")
+
+    def action_speculation(self) -> None:
+        """Show or hide the figures of speculation."""
+        self._speculation.display = not self._speculation.display
+        self._speculation.refresh_view()
+
+    def action_costs(self) -> None:
+        """What a pass of the model costs on this machine."""
+        self.app.push_screen(CostsScreen(self._worker.cost_curve()))
