@@ -24,9 +24,10 @@ and in the environment, as in LOCALSPEC_TOP_K=20."""
     PROGRAM, cls=Program, context_settings=CONTEXT, invoke_without_command=True, subcommand_metavar="[COMMAND]"
 )
 @model_options
+@click.option("-c", "--continue", "goes_on", is_flag=True, help="Go on with the last chat.")
 @click.version_option(__version__, prog_name=PROGRAM)
 @click.pass_context
-def cli(context: click.Context, /, debug: bool, **given: Any) -> int | None:
+def cli(context: click.Context, /, debug: bool, goes_on: bool, **given: Any) -> int | None:
     """Chat with open models on your own laptop, faster than plain decoding,
     without changing what the model says. Without a command it opens the chat.
 
@@ -39,7 +40,7 @@ def cli(context: click.Context, /, debug: bool, **given: Any) -> int | None:
     """
     before = context.find_object(Before) or Before()
     before.debug, before.given = debug, given
-    return _chat(_settings({}, given)) if context.invoked_subcommand is None else None
+    return _chat(_settings({}, given), goes_on) if context.invoked_subcommand is None else None
 
 
 @cli.command(cls=ModelCommand, context_settings=CONTEXT, epilog=_EPILOG)
@@ -110,7 +111,7 @@ def _piped(stdin: TextIO | None, progress: Progress) -> bytes | None:
     return text
 
 
-def _chat(settings: Settings) -> int:
+def _chat(settings: Settings, goes_on: bool) -> int:
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
         raise UserError(f"The chat needs a terminal; without one, write {PROGRAM} run and the question.")
     from localspec.chat_start import wanted
@@ -118,7 +119,13 @@ def _chat(settings: Settings) -> int:
     from localspec.tui.run import run_chat
 
     folders = find_folders()
-    return run_chat(wanted(settings, folders), log_file=folders.logs / LOG_FILE, data=folders.data)
+    return run_chat(
+        wanted(settings, folders),
+        log_file=folders.logs / LOG_FILE,
+        data=folders.data,
+        goes_on=goes_on,
+        start=settings,
+    )
 
 
 _PROFILES = ("cuda", "mlx", "cpu", "metal")

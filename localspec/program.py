@@ -15,7 +15,7 @@ from localspec.engine.errors import UserError
 PROGRAM = "localspec"
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
-_IN_HELP = ("--model", "--draft", "--system", "--version", "--help")
+_IN_HELP = ("--model", "--draft", "--system", "--continue", "--version", "--help")
 """The options that the program's own help shows; the help of a command shows them all."""
 _SHOWN_CHARACTERS = 40
 

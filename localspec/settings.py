@@ -240,7 +240,10 @@ def load_app_settings(environ: Mapping[str, str] = os.environ) -> dict[str, obje
 
 
 def origins(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Where each value of `settings` comes from, in words, for those that are not the built-in default."""
+    """Where each value of `settings` comes from, in words, for those that are not the built-in default.
+
+    "at the start" is what was given on the command line, or stood in config.toml then.
+    """
     try:
         table = _read_config(find_folders(environ).config / CONFIG_FILE)
     except UserError:
@@ -253,7 +256,7 @@ def origins(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict
         variable = f"LOCALSPEC_{field.name.upper()}"
         given = {variable: environ.get(variable) or None, CONFIG_FILE: table.get(field.name)}
         found[field.name] = next(
-            (place for place, raw in given.items() if raw is not None and _is(field.name, raw, value)), "command line"
+            (place for place, raw in given.items() if raw is not None and _is(field.name, raw, value)), "at the start"
         )
     return found
 

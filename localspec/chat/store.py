@@ -196,6 +196,11 @@ class Store:
                 (system and _storable(system), _json(settings), chat),
             )
 
+    def name_model(self, chat: int, model: str) -> None:
+        """The model of a chat that was begun before one was loaded."""
+        with self._writing() as database:
+            database.execute("UPDATE chats SET model = ? WHERE id = ? AND model = ''", (_storable(model), chat))
+
     def delete(self, chat: int) -> None:
         """Take a chat out of the list. It can be restored for 30 days."""
         with self._writing() as database:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from textual.app import App, SystemCommand
@@ -10,14 +10,23 @@ from textual.screen import Screen
 
 from localspec.chat.store import STORE_FILE, Store
 from localspec.engine.errors import UserError
-from localspec.settings import make_private
+from localspec.settings import Settings, make_private
 from localspec.tui.backend import Load
 from localspec.tui.engine_worker import EngineWorker
+from localspec.tui.keymap import load_keymap
 from localspec.tui.open_chat import OpenChat
 from localspec.tui.screens.chat import ChatScreen
+from localspec.tui.screens.chats import ChatsScreen
+from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.widgets.answer import OLD_ANSWERS
+from localspec.tui.widgets.chat_list import ChatList
+from localspec.tui.widgets.prompt import Prompt
+from localspec.tui.widgets.transcript import Transcript
 
 _HISTORY_FILE = "history.jsonl"
+
+_KEY_GROUPS = ((ChatScreen, Prompt), (ChatScreen, Transcript), (ChatsScreen, ChatList), (SettingsScreen,))
+"""What has keys at the same time."""
 
 _COMMANDS = (
     ("New chat", "Begin another chat; this one is kept", "new_chat"),
@@ -36,6 +45,7 @@ _COMMANDS = (
     ("Figures of speculation", "Show or hide what guessing ahead brings", "speculation"),
     ("Who drafted what", "Color the words of the answer by who drafted them", "colors"),
     ("What a pass costs", "The cost curve of this machine", "costs"),
+    ("Settings", "See and change all of them", "settings"),
     ("Help", "The keys, and what the figures mean", "help"),
 )
 
@@ -46,19 +56,37 @@ class ChatApp(App[None]):
     CSS_PATH = "localspec.tcss"
     TITLE = "localspec"
 
-    def __init__(self, load: Load, data: Path | None = None, *, goes_on: bool = False) -> None:
-        """`data`: the folder for what must not be lost; None keeps nothing. `goes_on`: with the last chat."""
+    def __init__(
+        self,
+        load: Load,
+        data: Path | None = None,
+        *,
+        goes_on: bool = False,
+        start: Settings | None = None,
+        look: Mapping[str, object] | None = None,
+    ) -> None:
+        """`data`: the folder for what must not be lost; None keeps nothing. `goes_on`: with the last chat. `start`: what the
+        program was started with. `look`: `theme` and `keys` of config.toml."""
         super().__init__()
         self.console.push_theme(OLD_ANSWERS)
         self.worker = EngineWorker(load)
         self.chat = OpenChat(None)
-        self._data = data
+        self._data, self._start, self._look = data, start or Settings(), look or {}
         self._trouble = self._open(data, goes_on) if data else ""
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
+        keymap = load_keymap(self._look.get("keys"), _KEY_GROUPS)
+        self.set_keymap(keymap.keys)
+        trouble = [sentence for sentence in (self._trouble, keymap.sentence) if sentence]
         history = self._data / _HISTORY_FILE if self._data else None
-        return ChatScreen(self.worker, self.chat, history, self._trouble)
+        return ChatScreen(self.worker, self.chat, self._start, history, trouble)
+
+    def on_mount(self) -> None:
+        """The person's own colors."""
+        theme = self._look.get("theme")
+        if isinstance(theme, str) and theme in self.available_themes:
+            self.theme = theme
 
     def on_unmount(self) -> None:
         """Whatever the engine does ends now."""
@@ -84,7 +112,8 @@ class ChatApp(App[None]):
             if goes_on and (last := self.chat.store.chats(limit=1)):
                 self.chat.load(last[0].id)
         except UserError as error:
-            return str(error) if self.chat.store else f"{error} This chat is not saved."
+            self.chat.troubled = self.chat.store is None
+            return f"{error} This chat is not saved." if self.chat.troubled else str(error)
         return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class OpenChat:
     writing: Writing | None = None
     troubled: bool = False
     """What is shown is not saved."""
+    _usual: tuple[str | None, dict[str, JSON]] = field(default_factory=lambda: (None, {}))
     _unsaved: set[int] = field(default_factory=set)
     _shown: int | None = None
     """The branch that the store knows to be shown."""
@@ -152,6 +154,12 @@ class OpenChat:
         siblings = self.thread.siblings(id_)
         return f"{siblings.index(id_) + 1}/{len(siblings)}" if len(siblings) > 1 else ""
 
+    def name_model(self, model: str) -> None:
+        """Who answers from now on."""
+        self.model = model
+        if (chat := self.id) is not None:
+            self._do(lambda store: store.name_model(chat, model))
+
     def rename(self, title: str) -> None:
         """Give the chat a title."""
         self.title = title
@@ -163,14 +171,16 @@ class OpenChat:
         self.title = self.as_chat().info.title
 
     def configure(self, system: str | None, settings: dict[str, JSON]) -> None:
-        """What the chat is answered with from now on."""
+        """What the chat is answered with from now on, and those begun after it."""
         self.system, self.settings = system, settings
+        self._usual = system, dict(settings)
         if (chat := self.id) is not None:
             self._do(lambda store: store.configure(chat, system, settings))
 
     def begin(self) -> None:
-        """An empty chat, with the settings of the one before."""
+        """An empty chat, with what the person has set last."""
         self._become(Thread(), None, "")
+        self.system, self.settings = self._usual[0], dict(self._usual[1])
 
     def load(self, id_: int) -> None:
         """Another chat. Raises UserError; this one stays open then."""
@@ -234,14 +244,15 @@ class OpenChat:
 
     def _become(self, thread: Thread, id_: int | None, title: str) -> None:
         self.thread, self.id, self.title = thread, id_, title
-        self.writing, self._shown, self._unsaved, self.troubled = None, None, set(), False
+        self.writing, self._shown, self._unsaved = None, None, set()
+        self.troubled = self.troubled and self.store is None
 
     def _do(self, act: Callable[[Store], None]) -> bool:
         if self.store is None:
             return False
         try:
             act(self.store)
-        except UserError as error:
+        except (UserError, sqlite3.Error) as error:
             if not self.troubled:
                 self.troubled = True
                 self.on_trouble(f"This chat is not saved ({error}); it goes on, and saving is tried again.")

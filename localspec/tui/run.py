@@ -5,24 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 
 from localspec.logs import log_to_file
+from localspec.settings import Settings, load_app_settings
 from localspec.tui.app import ChatApp
 from localspec.tui.backend import Wanted, process_loader
 from localspec.tui.native_output import native_output_to
 
 
-def run_chat(wanted: Wanted, *, log_file: Path, data: Path | None = None, goes_on: bool = False) -> int:
+def run_chat(
+    wanted: Wanted,
+    *,
+    log_file: Path,
+    data: Path | None = None,
+    goes_on: bool = False,
+    start: Settings | None = None,
+) -> int:
     """Show the chat until the person leaves, and return the exit code: 0, or 1 after a bug (its traceback is printed).
 
     What `wanted` says is loaded behind the screen, in a process of its own: a UserError there is shown in the screen. What
     the app and native code log goes to `log_file`, LOG_FILE in the folder of logs. Chats are kept in the folder `data`, if
-    one is given; `goes_on` opens the last of them.
+    one is given; `goes_on` opens the last of them. `start`: the settings that `wanted` was made from.
     """
     log_to_file(log_file.parent, "localspec.tui", "localspec.llama")
-    app = ChatApp(process_loader(wanted, log_file), data, goes_on=goes_on)
+    app = ChatApp(process_loader(wanted, log_file), data, goes_on=goes_on, start=start, look=load_app_settings())
     with native_output_to(log_file):
         try:
             app.run()
         finally:
             app.worker.close()
             app.worker.join()
+            app.close_store()
     return app.return_code or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from localspec.chat.answer_options import AnswerOptions
 from localspec.chat.messages import Document
 from localspec.chat.thread import Entry
 from localspec.engine.step import Finish, Step
+from localspec.settings import Settings
 from localspec.tui.endings import ending
 from localspec.tui.engine_worker import EngineWorker
 from localspec.tui.figures import Figures, in_words
@@ -75,9 +77,18 @@ class Answering(Screen[None]):
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
 
-    def __init__(self, worker: EngineWorker, chat: OpenChat, history: Path | None = None, trouble: str = "") -> None:
-        """`history` is the file that keeps what was sent; `trouble` a sentence to begin with."""
+    def __init__(
+        self,
+        worker: EngineWorker,
+        chat: OpenChat,
+        start: Settings,
+        history: Path | None = None,
+        trouble: Sequence[str] = (),
+    ) -> None:
+        """`start`: what the program was started with; `history`: the file that keeps what was sent; `trouble`: sentences
+        to begin with."""
         super().__init__()
+        self._start = start
         self._worker, self._chat, self._trouble = worker, chat, trouble
         self._loaded: Loaded | None = None
         self._has_failed = self._is_gone = False
@@ -110,8 +121,9 @@ class Answering(Screen[None]):
         self.set_interval(_IDLE_SECONDS, self._tick)
         if self._chat.thread.leaf is not None:
             await self.show_chat()
-        if self._trouble:
-            await self._transcript.add(Notice(self._trouble, error=True))
+        for sentence in self._trouble:
+            await self._transcript.add(Notice(sentence, error=True))
+        self.show_settings()
         self._show_status()
 
     # What is shown.
@@ -121,8 +133,10 @@ class Answering(Screen[None]):
         self._steps.clear()
         self._last_figures = ""
         self._speculation.load(entry.figures for entry in self._chat.thread.entries.values())
-        await self._transcript.mark_forgotten(None)
+        self.show_settings()
+        await self._transcript.clear()
         await self.show_branch()
+        self._transcript.anchor()
         if self._loaded:
             self._status.show_context(0, self._loaded.context_length)
         self._show_status()
@@ -171,7 +185,8 @@ class Answering(Screen[None]):
         answer = self._transcript.answer(entry.id)
         if answer is None or self._chat.writing is None:
             raise AssertionError("an answer that is not on the screen")
-        number = self._worker.answer(self._chat.messages(), self._chat.writing.goes_on, self.answer_options())
+        messages, goes_on = self._chat.messages(), self._chat.writing.goes_on
+        number = self._worker.answer(messages, goes_on, self.answer_options(), self._chat.id)
         self._asked = Asked(number, entry.id, answer)
         if not self._chat.writing.goes_on:
             self._steps[entry.id] = []
@@ -189,6 +204,9 @@ class Answering(Screen[None]):
     def answer_options(self) -> AnswerOptions | None:
         """What this chat sets for itself."""
         return None
+
+    def show_settings(self) -> None:
+        """What this chat sets for itself may have changed."""
 
     async def stop_answer(self) -> None:
         """Stop the answer; a message that is not being answered yet goes back into the prompt."""
@@ -281,7 +299,7 @@ class Answering(Screen[None]):
                 self._transcript.welcome.show(self._loading, share)
             case Loaded(target, draft, context_length):
                 self._loaded, self._has_failed = event, False
-                self._chat.model = target
+                self._chat.name_model(target)
                 self._transcript.welcome.show_ready(target)
                 self._status.show_models(target, draft)
                 self._status.show_context(0, context_length)

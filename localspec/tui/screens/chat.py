@@ -28,6 +28,7 @@ class ChatScreen(MessageActions, ChatActions):
         Binding("ctrl+up,alt+up", "choose_message", "Select a message", id="chat.messages", priority=True, show=False),
         Binding("pageup", "page(-1)", "Scroll up", id="chat.page_up", priority=True, show=False),
         Binding("pagedown", "page(1)", "Scroll down", id="chat.page_down", priority=True, show=False),
+        Binding("ctrl+o", "settings", "Settings", id="chat.settings", priority=True, show=False),
         Binding("f1", "help", "Help", id="chat.help", priority=True, show=False),
         Binding("f2", "speculation", "Figures of speculation", id="chat.speculation", priority=True, show=False),
         Binding("f3,ctrl+t", "colors", "Who drafted what", id="chat.colors", priority=True, show=False),
@@ -75,6 +76,8 @@ class ChatScreen(MessageActions, ChatActions):
                 self.export_chat(call.argument)
             case Command.SYSTEM:
                 self.tell_system(call.argument)
+            case Command.SET:
+                self.set_one(call.argument)
             case Command.ATTACH:
                 self._prompt.attach(call.argument)
             case command:
@@ -142,6 +145,7 @@ _ACTIONS = {
     Command.CONTINUE: "go_on",
     Command.COPY: "copy_message",
     Command.CHATS: "chats",
+    Command.SETTINGS: "settings",
     Command.COLORS: "colors",
     Command.SPECULATION: "speculation",
     Command.COSTS: "costs",

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 
 from textual import work
 
+from localspec.chat.answer_options import AnswerOptions
 from localspec.chat.new_file import write_new
+from localspec.chat.store import JSON
 from localspec.engine.errors import UserError
+from localspec.settings import check_value
+from localspec.tui import chat_settings
 from localspec.tui.screens.answering import Answering
 from localspec.tui.screens.chats import ChatsScreen
 from localspec.tui.screens.costs import CostsScreen
+from localspec.tui.screens.settings import SettingsScreen
+
+_SETTINGS = tuple(field.name for field in fields(AnswerOptions))
 
 
 class ChatActions(Answering):
@@ -81,9 +90,49 @@ class ChatActions(Answering):
         else:
             self.say(f"Written to {written}.")
 
+    # How it is answered.
+
+    def answer_options(self) -> AnswerOptions | None:
+        """What this chat sets for itself."""
+        return chat_settings.answer_options(self._chat.settings)
+
+    def show_settings(self) -> None:
+        """What is in force, where it is seen."""
+        self._status.show_sampling(*chat_settings.temperature_and_seed(self._start, self._chat.settings, {}))
+        own = self.answer_options()
+        self._speculation.choose((own and own.drafter) or self._start.drafter)
+
+    def change_settings(self, changes: Mapping[str, JSON]) -> None:
+        """Set these for the chat, `system` among them; None is as at the start again."""
+        self._chat.configure(*chat_settings.changed(self._chat.system, self._chat.settings, changes))
+        self.show_settings()
+
+    def set_one(self, argument: str) -> None:
+        """Set one thing: its name and the value."""
+        name, _, value = argument.partition(" ")
+        if name not in _SETTINGS:
+            self.say(f"There is no setting {name[:40]}: there are {', '.join(_SETTINGS)}.")
+            return
+        try:
+            self.change_settings({name: check_value(name, value.strip())})  # type: ignore[dict-item]
+        except UserError as error:
+            self.say(str(error))
+        else:
+            self.say(f"{name} is {value.strip()} from the next answer on.")
+
+    @work(group="settings", exclusive=True)
+    async def action_settings(self) -> None:
+        """See and change all settings."""
+        own = {**self._chat.settings, **({} if self._chat.system is None else {"system": self._chat.system})}
+        has_draft = bool(self._loaded and self._loaded.draft)
+        changes = await self.app.push_screen_wait(SettingsScreen(self._start, own, has_draft=has_draft))
+        if changes:
+            self.change_settings(changes)
+            self.say("That holds from the next answer on.")
+
     def tell_system(self, words: str) -> None:
         """Another system prompt, from the next answer on."""
-        self._chat.configure(words, self._chat.settings)
+        self.change_settings({"system": words})
         self.say("The system prompt counts from the next answer on.")
 
     def action_speculation(self) -> None:

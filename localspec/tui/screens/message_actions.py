@@ -62,9 +62,8 @@ class MessageActions(Answering):
         if entry is None:
             return super().idle_status()
         keys = _ANSWER_KEYS if entry.role == "assistant" else _MESSAGE_KEYS
-        if self._chat.branches(entry.id):
-            keys = _BRANCH_KEYS + keys
-        return "", "  ".join(keys)
+        branches = _BRANCH_KEYS if self._chat.branches(entry.id) else ()
+        return "", "  ".join([*branches, *keys])
 
     def _selected(self) -> Entry | None:
         chosen = self._transcript.chosen

@@ -52,6 +52,10 @@ class _ThemeField(ChosenField):
         super().show_origin(CHANGED if words == CHANGED else "all chats")
 
 
+class _Form(VerticalScroll, can_focus=False, inherit_bindings=False):
+    """Up and down do not scroll it: they go from field to field, and it follows."""
+
+
 class SettingsScreen(ModalScreen[dict[str, JSON] | None]):
     """Closes with what has changed for this chat, by the names of settings: None is "no longer set here".
 
@@ -68,6 +72,7 @@ class SettingsScreen(ModalScreen[dict[str, JSON] | None]):
         Binding("up", "app.focus_previous", show=False),
     ]
     AUTO_FOCUS = "Input"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]
 
     def __init__(
         self,
@@ -89,7 +94,7 @@ class SettingsScreen(ModalScreen[dict[str, JSON] | None]):
     def compose(self) -> ComposeResult:
         """A box over the chat."""
         self._theme = self.app.theme
-        with VerticalScroll(id="settings", can_focus=False) as box:
+        with _Form(id="settings") as box:
             box.border_title = "Settings"
             box.border_subtitle = _HINT
             yield from self._fields()

@@ -19,13 +19,15 @@ from textual.widgets.markdown import MarkdownStream
 from localspec.engine.step import Step
 from localspec.tui.fences import Fences, Piece
 from localspec.tui.literal import literal
-from localspec.tui.thinking import may_become_thoughts, split_thoughts
+from localspec.tui.thinking import Thought, may_become_thoughts, split_thoughts
 from localspec.tui.widgets.drafted import Drafted
 from localspec.tui.widgets.growing import Growing
 from localspec.tui.widgets.thoughts import Thoughts
 
 MARKDOWN_CHARACTERS = 12_000
-"""So much of an answer is laid out as Markdown; what comes after it is plain text, so that no key waits for it."""
+_LINE_CHARACTERS = 20
+"""So much of an answer is laid out as Markdown; what comes after it is plain text, so that no key waits for it. A line
+counts as so many characters more, because every paragraph is a widget."""
 
 OLD_ANSWERS = Theme(
     {
@@ -99,7 +101,7 @@ class Answer(Vertical):
         self.is_colored = False
         """Shown as the tokens were drafted, not as Markdown."""
         self._branches = branches
-        self._thoughts = Thoughts()
+        self._thoughts: Thoughts | None = None
         self._parts: list[Widget] = []
         self._drafted: Drafted | None = None
         self._note = Static("…", markup=False, classes="note")
@@ -111,8 +113,7 @@ class Answer(Vertical):
         self._shown = self._prose = self._begins = 0
 
     def compose(self) -> ComposeResult:
-        """The thoughts, the text, and below it a note on how it ended."""
-        yield self._thoughts
+        """Above the note on how it ended, the text will be, and above that the thoughts, if there are any."""
         yield self._note
 
     async def write(self, text: str) -> None:
@@ -123,7 +124,7 @@ class Answer(Vertical):
         if text:
             self._note.display = False
         thought = split_thoughts(self.text)
-        await self._thoughts.show(thought.thoughts, thought.open)
+        await self._show_thoughts(thought, running=thought.open)
         if thought.begins != self._begins and self._parts:
             # What looked like the answer was thinking.
             await self._remove_parts()
@@ -178,7 +179,8 @@ class Answer(Vertical):
 
     async def toggle_thoughts(self) -> None:
         """Open or fold the thoughts, if there are any."""
-        await self._thoughts.toggle()
+        if self._thoughts:
+            await self._thoughts.toggle()
 
     async def color(self, steps: Sequence[Step]) -> None:
         """Show who drafted the text, which these steps wrote, or the text again."""
@@ -209,7 +211,7 @@ class Answer(Vertical):
                 last = await self._mount(Growing())
             await last.add(piece.text)
         else:
-            self._prose += len(piece.text)
+            self._prose += _cost(piece.text)
             if self._stream is None:
                 self._stream = Markdown.get_stream(await self._mount(_Text()))
             await self._stream.write(piece.text)
@@ -227,8 +229,15 @@ class Answer(Vertical):
     async def _show_whole_thoughts(self) -> str:
         """Returns the answer itself."""
         thought = split_thoughts(self.text)
-        await self._thoughts.show(thought.thoughts, False)
+        await self._show_thoughts(thought, running=False)
         return thought.body
+
+    async def _show_thoughts(self, thought: Thought, *, running: bool) -> None:
+        if thought.thoughts and self._thoughts is None:
+            self._thoughts = Thoughts()
+            await self.mount(self._thoughts, before=0)
+        if self._thoughts:
+            await self._thoughts.show(thought.thoughts, running)
 
     async def _replace_parts(self, view: Widget, rest: str) -> None:
         with self.app.batch_update():
@@ -246,7 +255,17 @@ class Answer(Vertical):
 
 def cut(body: str) -> tuple[str, str]:
     """What of an answer is laid out as Markdown, and the rest of it, which begins on a new line where possible."""
-    if len(body) <= MARKDOWN_CHARACTERS:
+    if _cost(body) <= MARKDOWN_CHARACTERS:
         return body, ""
-    end = body.rfind("\n", MARKDOWN_CHARACTERS // 2, MARKDOWN_CHARACTERS) + 1 or MARKDOWN_CHARACTERS
+    end = cost = 0
+    for line in body[:MARKDOWN_CHARACTERS].splitlines(keepends=True):
+        cost += _cost(line)
+        if cost > MARKDOWN_CHARACTERS:
+            break
+        end += len(line)
+    end = end or MARKDOWN_CHARACTERS
     return body[:end], body[end:]
+
+
+def _cost(text: str) -> int:
+    return len(text) + _LINE_CHARACTERS * text.count("\n")

@@ -98,14 +98,18 @@ class Status(Vertical):
         return used >= _WARN_FROM * length
 
     def _show_above(self) -> None:
-        """The most that fits: the models' names give way first, but not altogether, then the sampling, then the context."""
+        """The most that fits: first the sampling gives way, then the ends of the models' names, then the context's words."""
         self._put("models", Content(self._models))
         room = self.content_size.width
         models = Content(self._models).cell_length
-        sampling = Content(self._sampling)
+        nothing, sampling = Content(), Content(self._sampling)
         contexts = list(self._contexts())
-        choices = [(sampling, contexts[0], models)] if self._sampling else []
-        choices += [(Content(), context, min(models, _LEAST_MODEL_CELLS)) for context in contexts]
+        choices = [(sampling, contexts[0], models), (nothing, contexts[0], models)]
+        if self._nearly_full:
+            # The long words have been said before: they are not worth a part of a name.
+            del contexts[0]
+            choices.append((sampling, contexts[0], models))
+        choices += [(nothing, context, min(models, _LEAST_MODEL_CELLS)) for context in contexts]
         for sampling, context, names in choices:
             taken = sum(content.cell_length + _GAP for content in (sampling, context) if content)
             if names + taken <= room:

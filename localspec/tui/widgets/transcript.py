@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,9 @@ class Transcript(VerticalScroll, can_focus=True):
         self._first = 0
         """Place in the path of the first message that is mounted."""
         self._branches: Branches = lambda _id: ""
-        self._is_loading = False
+        self._mounting = asyncio.Lock()
+        self._is_moving = False
+        """Older messages are being put above what the reader looks at."""
         self.chosen: int | None = None
         """The message that is selected."""
 
@@ -109,20 +112,28 @@ class Transcript(VerticalScroll, can_focus=True):
         """
         self._branches = branches
         shared = self._shared(path, writing)
-        begins_anew = shared < max(self._first, 1) or len(path) - shared > _MOUNTED_MESSAGES
+        begins_anew = (self._path and shared <= self._first) or len(path) - shared > _MOUNTED_MESSAGES
         removed = [] if begins_anew else self._path[shared:]
         self._path = list(path)
         if choose is None and self.chosen not in [entry.id for entry in path]:
             self.choose(None)
-        if begins_anew:
-            await self._begin_anew(writing)
-        else:
-            await self._remove(removed)
-            await self._mount(shared, len(path), writing, _LIVELY_ANSWERS)
-        await self._settle()
-        await self._unload()
+        async with self._mounting:
+            if begins_anew:
+                await self._begin_anew(writing)
+            else:
+                await self._remove(removed)
+                await self._mount(shared, len(path), writing, _LIVELY_ANSWERS)
+            await self._settle()
+            await self._unload()
         if choose is not None:
             self.choose(choose)
+
+    async def clear(self) -> None:
+        """Another chat comes, whose messages may have the same numbers."""
+        self.choose(None)
+        self._path, self._first = [], 0
+        await self._items.remove_children("Turn, Answer, Notice")
+        await self.mark_forgotten(None)
 
     def answer(self, entry: int) -> Answer | None:
         """The answer that shows a message."""
@@ -148,7 +159,7 @@ class Transcript(VerticalScroll, can_focus=True):
         return shared
 
     async def _begin_anew(self, writing: int | None) -> None:
-        await self._items.remove_children("Turn, Answer, Notice")
+        await self._items.remove_children("Turn, Answer")
         self._first = self._window_before(len(self._path))
         await self._mount(self._first, len(self._path), writing, _LIVELY_WHEN_OPENED)
         self.anchor()
@@ -229,29 +240,30 @@ class Transcript(VerticalScroll, can_focus=True):
             self._forgotten = Mark(str(self._forgotten.content))
             await self._items.mount(self._forgotten, before=before)
 
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Nothing looks different with the focus; Textual would style every message anew."""
+
     # Older messages.
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Near the top, what stands above it is loaded."""
         super().watch_scroll_y(old_value, new_value)
-        if new_value <= _NEAR_TOP and new_value < old_value and self._first > 0:
+        if new_value <= _NEAR_TOP and new_value < old_value and self._first > 0 and not self._is_moving:
+            self._is_moving = True
             self.run_worker(self._load_older(), group="older")
 
     async def _load_older(self) -> None:
-        if self._is_loading or self._first == 0:
-            return
-        self._is_loading = True
-        try:
+        async with self._mounting:
             end, height = self._first, self.virtual_size.height
             self._first = self._window_before(end)
-            await self._mount(self._first, end, None, 0, before=self._widget(self._path[end].id))
-            self.call_after_refresh(self._keep_place, height)
-        finally:
-            self._is_loading = False
+            if self._first < end:
+                await self._mount(self._first, end, None, 0, before=self._widget(self._path[end].id))
+        self.call_after_refresh(self._keep_place, height)
 
     def _keep_place(self, height: int) -> None:
         """What the reader looks at has moved down by as much as was mounted above it."""
         self.scroll_to(y=self.scroll_y + self.virtual_size.height - height, animate=False, force=True)
+        self._is_moving = False
 
     # The message that is selected.
 
@@ -261,7 +273,9 @@ class Transcript(VerticalScroll, can_focus=True):
             return
         for id_, is_chosen in ((self.chosen, False), (entry, True)):
             if widget := self._widget(id_):
-                widget.set_class(is_chosen, "-chosen")
+                # Only the message itself looks different, not the hundred paragraphs that it may have.
+                widget.set_class(is_chosen, "-chosen", update=False)
+                self.app.stylesheet.update_nodes([widget])
         self.chosen = entry
         if widget := self._widget(entry):
             # At once: the next key is meant for the message already.
