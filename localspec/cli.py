@@ -33,7 +33,6 @@ def cli(context: click.Context, /, debug: bool, goes_on: bool, **given: Any) -> 
 
     \b
     Examples:
-      localspec                                 open the chat
       localspec -m large.gguf -d small.gguf     with a model and its draft model
       localspec run "Why is the sky blue?"      one answer
       localspec run "Sum this up." < notes.md   about a document

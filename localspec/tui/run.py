@@ -8,6 +8,7 @@ from localspec.logs import log_to_file
 from localspec.settings import Settings, load_app_settings
 from localspec.tui.app import ChatApp
 from localspec.tui.backend import Wanted, process_loader
+from localspec.tui.hangup import leave_with_the_terminal
 from localspec.tui.native_output import native_output_to
 
 
@@ -27,6 +28,7 @@ def run_chat(
     """
     log_to_file(log_file.parent, "localspec.tui", "localspec.llama")
     app = ChatApp(process_loader(wanted, log_file), data, goes_on=goes_on, start=start, look=load_app_settings())
+    leave_with_the_terminal()
     with native_output_to(log_file):
         try:
             app.run()

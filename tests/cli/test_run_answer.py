@@ -19,7 +19,7 @@ CONTRACT = {
 OURS = {"context_full", "host_ms_per_step"}
 SECONDS = {"load", "prompt", "decode", "draft", "verify", "sample", "policy"}
 STEP = {"tokens", "text", "drafter", "drafted", "accepted", "width", "draft_ms", "verify_ms", "policy_ms"}
-OUR_STEP = {"sample_ms", "finish", "sources", "decision"}
+OUR_STEP = {"sample_ms", "finish", "pieces", "sources", "decision"}
 QUESTION = "the cat sat on the mat and the cat sat on the hat and the cat"
 
 
@@ -128,6 +128,7 @@ def test_the_lines_of_jsonl_add_up_to_the_document(drafter, tiny_llama, tiny_dra
     assert all(set(step) == STEP | OUR_STEP for step in steps)
     assert len(steps) == document["steps"]
     assert "".join(step["text"] for step in steps) == document["text"]
+    assert all("".join(step["pieces"]) == step["text"] and len(step["pieces"]) == len(step["tokens"]) for step in steps)
     assert sum(len(step["tokens"]) for step in steps) == document["tokens"]
     for name in ("drafted", "accepted"):
         assert sum(step[name] for step in steps) == document[name]

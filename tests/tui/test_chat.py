@@ -96,7 +96,7 @@ async def test_one_can_write_while_an_answer_is_written_but_sending_waits() -> N
 
 
 async def test_a_new_chat_stops_the_answer_and_forgets_everything() -> None:
-    app, backend = app_with(["old words", HOLD, " more old words"], ["new words"])
+    app, _ = app_with(["old words", HOLD, " more old words"], ["new words"])
     async with app.run_test() as pilot:
         await send(pilot, "one")
         await until(pilot, lambda: "old words" in seen(app))

@@ -239,8 +239,16 @@ async def test_a_mark_shows_what_the_model_no_longer_sees(tmp_path: Path) -> Non
 
 
 async def test_a_dead_engine_is_started_again_and_the_chat_is_untouched() -> None:
-    backends = [ScriptedBackend(["first"]), ScriptedBackend(["second"])]
-    app = ChatApp(lambda report: backends.pop(0))
+    loads: list[ScriptedBackend | UserError] = [ScriptedBackend(["first"]), UserError("No memory is left.")]
+    loads.append(ScriptedBackend(["second"]))
+
+    def load(report: object) -> ScriptedBackend:
+        loaded = loads.pop(0)
+        if isinstance(loaded, UserError):
+            raise loaded
+        return loaded
+
+    app = ChatApp(load)
     async with app.run_test(size=(100, 30)) as pilot:
         await send(pilot, "one")
         await finished(pilot, 1)
@@ -249,6 +257,8 @@ async def test_a_dead_engine_is_started_again_and_the_chat_is_untouched() -> Non
         await send(pilot, "two")
         await until(pilot, lambda: status_says(app, "ctrl+r starts it again"))
         assert chat(app).query_one(Prompt).text == "two"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "No memory is left." in seen(app) and status_says(app, "the engine has stopped"))
         await pilot.press("ctrl+r")
         await until(pilot, lambda: chat(app)._loaded and not chat(app)._is_gone)
         await pilot.press("enter")

@@ -1,4 +1,4 @@
-"""Where code begins and ends while a text grows."""
+"""Where code and lists begin and end while a text grows."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from localspec.tui.fences import Fences, Piece, code_blocks
 
-TEXT = "One `word`.\n\n```python\nx = 1\n\n``` no end\n```\nafter\n~~~\n```\n~~~\n"
+TEXT = "One `word`.\n\n- a\n  b\n\n1. c\n\n  d\n\ne\n-5\n```python\nx = 1\n\n``` no end\n```\nafter\n~~~\n```\n~~~\n"
 
 
 def pieces(*texts: str) -> list[Piece]:
@@ -16,19 +16,23 @@ def pieces(*texts: str) -> list[Piece]:
 
 
 def joined(found: list[Piece]) -> list[tuple[str, str]]:
-    """Neighbors of a kind put together."""
+    """What belongs together put together."""
     result: list[tuple[str, str]] = []
     for piece in found:
-        if result and result[-1][0] == piece.kind != "open":
-            result[-1] = (piece.kind, result[-1][1] + piece.text)
+        before = result[-1][0] if result else ""
+        if (piece.kind == before and before not in ("open", "item")) or (piece.kind == "list" and before == "item"):
+            result[-1] = (before, result[-1][1] + piece.text)
         else:
             result.append((piece.kind, piece.text))
     return result
 
 
-def test_prose_and_code_are_told_apart() -> None:
+def test_prose_lists_and_code_are_told_apart() -> None:
     assert joined(pieces(TEXT)) == [
         ("prose", "One `word`.\n\n"),
+        ("item", "- a\n  b\n\n"),
+        ("item", "1. c\n\n  d\n\n"),
+        ("prose", "e\n-5\n"),
         ("open", "python"),
         ("code", "x = 1\n\n``` no end\n"),
         ("prose", "after\n"),

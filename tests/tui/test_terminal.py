@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -162,3 +163,39 @@ def test_only_textual_writes_to_the_terminal_and_it_is_left_whole(
         assert f"native noise on 1 of the {where}" in log
         assert f"native noise on 2 of the {where}" in log
     assert "llama_model_loader" in log
+
+
+def test_a_chat_that_is_killed_goes_on_where_it_was(tiny_llama: Path) -> None:
+    options = ("--temp", "0", "--drafter", "none", "--max-tokens", "60")
+    command = [sys.executable, "-m", "localspec", "-m", str(tiny_llama), *options]
+    command += ["--max-tokens", "30"]
+    beginning = expected_answer(tiny_llama)[:8]
+    first = Terminal(command)
+    try:
+        first.until(lambda: "llama is ready." in first.shown)
+        first.type(b"Hello\r")
+        first.until(lambda: beginning in first.shown)
+        # What is older than a second is in the file.
+        later = time.monotonic() + 1.5
+        first.until(lambda: time.monotonic() > later)
+        first.program.kill()
+        first.program.wait()
+    finally:
+        first.close()
+    again = Terminal([*command, "--continue"])
+    try:
+        again.until(lambda: "context 0" in again.shown)
+        assert "Hello" in again.shown
+        assert beginning in again.shown
+        again.type(b"\x11")
+        again.until(lambda: again.program.poll() is not None)
+        assert again.program.returncode == 0
+    finally:
+        again.close()
+
+
+def test_it_ends_when_its_terminal_is_gone(terminal: Terminal) -> None:
+    terminal.until(lambda: "llama is ready." in terminal.shown)
+    os.close(terminal.main)
+    assert terminal.program.wait(timeout=60) == -signal.SIGHUP
+    terminal.main = os.open(os.devnull, os.O_RDONLY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ from localspec.tui.widgets.welcome import progress_of
 _TICK_SECONDS = 0.066
 """Text arrives this often: Markdown keeps up with twenty updates a second, and an eye does not see more."""
 _IDLE_SECONDS = 1.0
+_REMEMBERED_ANSWERS = 20
+"""Of so many it is known who drafted what."""
 
 
 @dataclass
@@ -100,6 +103,7 @@ class Answering(Screen[None]):
         self._transcript, self._prompt, self._status = Transcript(), Prompt(history), Status()
         self._frame, self._speculation = PromptBox(self._prompt), Speculation()
         self._ticks: Timer
+        self._ticking = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -188,8 +192,10 @@ class Answering(Screen[None]):
         messages, goes_on = self._chat.messages(), self._chat.writing.goes_on
         number = self._worker.answer(messages, goes_on, self.answer_options(), self._chat.id)
         self._asked = Asked(number, entry.id, answer)
-        if not self._chat.writing.goes_on:
+        if not goes_on:
             self._steps[entry.id] = []
+        for old in list(self._steps)[:-_REMEMBERED_ANSWERS]:
+            del self._steps[old]
         self._speculation.begin()
         self._ticks.resume()
         self._show_status()
@@ -257,6 +263,15 @@ class Answering(Screen[None]):
     # What the engine's thread reports.
 
     async def _tick(self) -> None:
+        # Timers have tasks of their own: two of them must not mix up the order of what was written.
+        async with self._ticking:
+            await self._take_events()
+        self._speculation.refresh_view()
+        self._show_status()
+        if not self._asked and (self._loaded or self._has_failed):
+            self._ticks.pause()
+
+    async def _take_events(self) -> None:
         text: list[str] = []
         for event in self._worker.drain():
             match event:
@@ -275,10 +290,6 @@ class Answering(Screen[None]):
                     await self._on_end(self._asked, event, text)
         if self._asked and text:
             await self._write(self._asked, text)
-        self._speculation.refresh_view()
-        self._show_status()
-        if not self._asked and (self._loaded or self._has_failed):
-            self._ticks.pause()
 
     async def _on_reading(self, asked: Asked, event: Reading) -> None:
         asked.reading = (event.done, event.total) if event.done < event.total else None
@@ -305,8 +316,13 @@ class Answering(Screen[None]):
                 self._status.show_context(0, context_length)
                 self._prompt.chips.show_room(context_length)
             case LoadFailed(sentence):
-                self._has_failed = True
-                self._transcript.welcome.show_failure(sentence)
+                if self._chat.model:
+                    # It was there before, and may be again.
+                    self._is_gone = True
+                    await self._transcript.add(Notice(sentence, error=True))
+                else:
+                    self._has_failed = True
+                    self._transcript.welcome.show_failure(sentence)
                 if self._asked:
                     await self._take_back()
 

@@ -85,7 +85,7 @@ class ChatScreen(MessageActions, ChatActions):
 
     async def action_stop(self) -> None:
         """Leave a change undone; else stop the answer. A message that is not being answered yet goes back into the prompt."""
-        if not self.cancel_edit():
+        if not self.abandon_edit():
             await self.stop_answer()
 
     async def action_copy_stop_or_quit(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from textual import events, on
 from textual.content import Content
@@ -34,8 +35,14 @@ class MessageActions(Answering):
     """The actions take the message that is selected, else the last one that they make sense for."""
 
     _editing: _Editing | None = None
+    _abandoned: dict[int, tuple[str, tuple[Document, ...]]]
+    """What was written in edits that were left, by message."""
     _copied: tuple[int, int] = (0, 0)
     """The message that code was copied from, and how many blocks."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._abandoned = {}
 
     # Selecting.
 
@@ -127,14 +134,14 @@ class MessageActions(Answering):
     async def action_edit(self) -> None:
         """Put the message into the prompt, to be changed."""
         entry = self._meant("user")
-        if not self._refused(entry, "There is no message to edit yet.") and entry:
-            self._begin_edit(entry.id, entry.text, entry.documents)
+        if self._editing:
+            self.say("A message is being edited already: enter saves it, esc leaves it as it was.")
+        elif not self._refused(entry, "There is no message to edit yet.") and entry:
+            words, documents = self._abandoned.pop(entry.id, (entry.text, entry.documents))
+            self._begin_edit(entry.id, words, documents)
 
     def _begin_edit(self, entry: int, words: str, documents: tuple[Document, ...]) -> None:
-        if self._editing is None:
-            self._editing = _Editing(entry, self._prompt.text, self._prompt.documents)
-        else:
-            self._editing = _Editing(entry, self._editing.words, self._editing.documents)
+        self._editing = _Editing(entry, self._prompt.text, self._prompt.documents)
         self._put(words, documents)
         place = [other.id for other in self._chat.thread.path()].index(entry) + 1
         self._frame.border_title = Content(f"editing message {place}: enter saves, esc cancels")
@@ -164,6 +171,18 @@ class MessageActions(Answering):
                 self._chat.write_instead(entry.id, words)
                 await self.show_branch()
         return True
+
+    def abandon_edit(self) -> bool:
+        """Leave the message as it was; its next edit begins with what was written here. False when none is being edited."""
+        if self._editing:
+            self._abandoned[self._editing.entry] = self._prompt.text, self._prompt.documents
+        return self.cancel_edit()
+
+    async def leave_chat(self) -> None:
+        """Before another chat is shown."""
+        self.cancel_edit()
+        self._abandoned.clear()
+        await super().leave_chat()
 
     def cancel_edit(self) -> bool:
         """What was in the prompt before is there again. False when nothing was being edited."""
@@ -221,3 +240,6 @@ class MessageActions(Answering):
             self.say("Who drafted this answer is not known any more: it was written before the start of the app.")
         else:
             await answer.color(self._steps.get(entry.id, []))
+            if not self._asked:
+                self._transcript.release_anchor()
+                self._transcript.scroll_to_widget(answer, animate=False)

@@ -1,6 +1,7 @@
 """What the model says: Markdown while it streams and for a while after, one cheap widget when it is old."""
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -26,8 +27,11 @@ from localspec.tui.widgets.thoughts import Thoughts
 
 MARKDOWN_CHARACTERS = 12_000
 _LINE_CHARACTERS = 20
+_LISTING_CHARACTERS = 600
+_MOST_WIDGETS = 120
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s", re.MULTILINE)
 """So much of an answer is laid out as Markdown; what comes after it is plain text, so that no key waits for it. A line
-counts as so many characters more, because every paragraph is a widget."""
+counts as so many characters more, because every paragraph is a widget. A long list is written in pieces."""
 
 OLD_ANSWERS = Theme(
     {
@@ -64,6 +68,13 @@ def _keep_line_ends(state: StateCore) -> None:
                 token.type = "hardbreak"
 
 
+def rendered(markdown: str, *, dark: bool) -> RichMarkdown:
+    """Text as one widget can show it."""
+    result = RichMarkdown("", code_theme="ansi_dark" if dark else "ansi_light")
+    result.parsed = parser().parse(markdown)
+    return result
+
+
 class _Text(Markdown):
     """Markdown that survives the texts which Textual cannot add to, such as a table that loses a row."""
 
@@ -87,22 +98,39 @@ class _Text(Markdown):
 _Part = TypeVar("_Part", bound=Widget)
 
 
+class _Listing(Static):
+    """A list that is being written: Textual would build all of its items anew with each word."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="settled")
+        self.written = ""
+
+    def add(self, text: str) -> None:
+        """More of the list."""
+        self.written += text
+        self.update(rendered(self.written, dark=self.app.current_theme.dark))
+
+
 class Answer(Vertical):
     """One answer. `write` while it streams, then `finish`; `settle` when newer ones have made it old."""
 
-    def __init__(self, entry: int = 0, branches: str = "") -> None:
+    DEFAULT_CSS = "Answer > .-waiting { display: none; }"
+
+    def __init__(self, entry: int = 0, branches: str = "", old: str | None = None) -> None:
+        """`old`: a whole answer, to be shown cheap from the beginning."""
         super().__init__()
         self.entry = entry
         """The message it shows."""
-        self.text = ""
+        self.text = old or ""
         """What has been written so far, as the model wrote it."""
-        self.complete = False
-        self.settled = False
+        self.complete = self.settled = old is not None
         self.is_colored = False
         """Shown as the tokens were drafted, not as Markdown."""
         self._branches = branches
         self._thoughts: Thoughts | None = None
         self._parts: list[Widget] = []
+        self._rest = ""
+        """What of an old answer is plain text, and not there yet."""
         self._drafted: Drafted | None = None
         self._note = Static("…", markup=False, classes="note")
         self._begin()
@@ -110,11 +138,24 @@ class Answer(Vertical):
     def _begin(self) -> None:
         self._stream: MarkdownStream | None = None
         self._fences = Fences()
-        self._shown = self._prose = self._begins = 0
+        self._shown = self._laid_out = self._begins = 0
 
     def compose(self) -> ComposeResult:
         """Above the note on how it ended, the text will be, and above that the thoughts, if there are any."""
+        if self.settled:
+            thought = split_thoughts(self.text)
+            if thought.thoughts:
+                self._thoughts = Thoughts(thought.thoughts)
+                yield self._thoughts
+            markdown, self._rest = cut(thought.body)
+            self._parts = [self._cheap(markdown)]
+            yield self._parts[0]
         yield self._note
+
+    async def on_mount(self) -> None:
+        """The rest of an old answer."""
+        if self._rest:
+            await (await self._mount(Growing())).add(self._rest)
 
     async def write(self, text: str) -> None:
         """Show more text."""
@@ -141,11 +182,13 @@ class Answer(Vertical):
         await self._stop_stream()
         body = await self._show_whole_thoughts()
         markdown, rest = cut(body)
-        if len(self._parts) == 1 and isinstance(self._parts[0], _Text) and not rest:
+        if _is_heavy(markdown):
+            await self.settle()
+        elif len(self._parts) == 1 and isinstance(self._parts[0], _Text) and not rest:
             await self._parts[0].update(literal(markdown))
         elif not self.settled:
             view = _Text()
-            view.display = False
+            view.add_class("-waiting")
             await self.mount(view, before=self._note)
             await view.update(literal(markdown))
             await self._replace_parts(view, rest)
@@ -158,18 +201,10 @@ class Answer(Vertical):
             return
         self.settled = True
         markdown, rest = cut(await self._show_whole_thoughts())
-        rendered = RichMarkdown("", code_theme="ansi_dark" if self.app.current_theme.dark else "ansi_light")
-        rendered.parsed = parser().parse(literal(markdown))
-        view = Static(rendered, classes="settled")
-        view.display = False
+        view = self._cheap(markdown)
+        view.add_class("-waiting")
         await self.mount(view, before=self._note)
         await self._replace_parts(view, rest)
-
-    async def show_settled(self, text: str, note: str) -> None:
-        """Show an old answer, cheap from the beginning."""
-        self.text, self.complete = text, True
-        await self.settle()
-        self.show_note(note)
 
     def show_note(self, note: str) -> None:
         """How it ended, and which of several branches it is."""
@@ -205,16 +240,32 @@ class Answer(Vertical):
             await self._mount(Growing(piece.text))
         elif piece.kind == "code" and isinstance(last, Growing):
             await last.add(piece.text)
-        elif self._prose > MARKDOWN_CHARACTERS:
+        elif self._laid_out > MARKDOWN_CHARACTERS:
             await self._stop_stream()
             if not isinstance(last, Growing) or last.is_code:
                 last = await self._mount(Growing())
             await last.add(piece.text)
         else:
-            self._prose += _cost(piece.text)
-            if self._stream is None:
-                self._stream = Markdown.get_stream(await self._mount(_Text()))
-            await self._stream.write(piece.text)
+            self._laid_out += _cost(piece.text)
+            await (self._show_prose if piece.kind == "prose" else self._show_list)(piece)
+
+    async def _show_prose(self, piece: Piece) -> None:
+        if self._stream is None:
+            self._stream = Markdown.get_stream(await self._mount(_Text()))
+        await self._stream.write(piece.text)
+
+    async def _show_list(self, piece: Piece) -> None:
+        await self._stop_stream()
+        last = self._parts[-1] if self._parts else None
+        is_full = piece.kind == "item" and isinstance(last, _Listing) and len(last.written) > _LISTING_CHARACTERS
+        if is_full and last:
+            last.add_class("-joined")
+        if is_full or not isinstance(last, _Listing):
+            last = await self._mount(_Listing())
+        last.add(piece.text)
+
+    def _cheap(self, markdown: str) -> Static:
+        return Static(rendered(literal(markdown), dark=self.app.current_theme.dark), classes="settled")
 
     async def _mount(self, part: _Part) -> _Part:
         self._parts.append(part)
@@ -243,7 +294,7 @@ class Answer(Vertical):
         with self.app.batch_update():
             await self._remove_parts()
             self._parts = [view]
-            view.display = True
+            view.remove_class("-waiting")
             if rest:
                 await (await self._mount(Growing())).add(rest)
 
@@ -265,6 +316,11 @@ def cut(body: str) -> tuple[str, str]:
         end += len(line)
     end = end or MARKDOWN_CHARACTERS
     return body[:end], body[end:]
+
+
+def _is_heavy(markdown: str) -> bool:
+    """Whether it would be so many widgets that one would have to wait for them: an item of a list is three."""
+    return 3 * len(_ITEM.findall(markdown)) + markdown.count("\n\n") > _MOST_WIDGETS
 
 
 def _cost(text: str) -> int:

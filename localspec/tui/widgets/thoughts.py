@@ -15,16 +15,17 @@ class Thoughts(Vertical):
 
     DEFAULT_CSS = "Thoughts { height: auto; }"
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "") -> None:
         super().__init__()
-        self.display = False
-        self._text = ""
+        self.display = bool(text)
+        self._text = text
         self._running = False
         self._line = Static("", markup=False, classes="line")
         self._whole: Growing | None = None
 
     def compose(self) -> ComposeResult:
         """The line."""
+        self._show_line()
         yield self._line
 
     async def show(self, text: str, running: bool) -> None:

@@ -110,14 +110,13 @@ class Transcript(VerticalScroll, can_focus=True):
 
         `writing`: the answer that is about to be written. `choose`: the message to select.
         """
-        self._branches = branches
-        shared = self._shared(path, writing)
-        begins_anew = (self._path and shared <= self._first) or len(path) - shared > _MOUNTED_MESSAGES
-        removed = [] if begins_anew else self._path[shared:]
-        self._path = list(path)
-        if choose is None and self.chosen not in [entry.id for entry in path]:
-            self.choose(None)
         async with self._mounting:
+            self._branches = branches
+            shared = self._shared(path, writing)
+            begins_anew = (self._path and shared <= self._first) or len(path) - shared > _MOUNTED_MESSAGES
+            removed, self._path = self._path[shared:], list(path)
+            if choose is None and self.chosen not in [entry.id for entry in path]:
+                self.choose(None)
             if begins_anew:
                 await self._begin_anew(writing)
             else:
@@ -131,8 +130,9 @@ class Transcript(VerticalScroll, can_focus=True):
     async def clear(self) -> None:
         """Another chat comes, whose messages may have the same numbers."""
         self.choose(None)
-        self._path, self._first = [], 0
-        await self._items.remove_children("Turn, Answer, Notice")
+        async with self._mounting:
+            self._path, self._first = [], 0
+            await self._items.remove_children("Turn, Answer, Notice")
         await self.mark_forgotten(None)
 
     def answer(self, entry: int) -> Answer | None:
@@ -184,30 +184,34 @@ class Transcript(VerticalScroll, can_focus=True):
     async def _mount(
         self, start: int, end: int, writing: int | None, lively: int, before: Widget | None = None
     ) -> None:
-        widgets: list[Widget] = []
-        for entry in self._path[start:end]:
-            branches = self._branches(entry.id)
-            if entry.role == "user":
-                widgets.append(Turn(entry.text, entry.documents, entry.id, branches))
-            else:
-                widgets.append(Answer(entry.id, branches))
-        await self._items.mount(*widgets, before=before)
-        answers = [entry for entry in self._path[start:end] if entry.role == "assistant"]
-        for place, entry in enumerate(answers):
-            if answer := self.answer(entry.id):
-                await self._fill(answer, entry, writing, is_lively=len(answers) - place <= lively)
+        entries = self._path[start:end]
+        answers = [entry.id for entry in entries if entry.role == "assistant"]
+        old = set(answers[: max(0, len(answers) - lively)]) - {writing}
+        await self._items.mount(*(self._made(entry, is_old=entry.id in old) for entry in entries), before=before)
+        for entry in entries:
+            if entry.role == "assistant" and entry.id not in old:
+                await self._fill(entry, is_growing=entry.id == writing)
         await self._place_mark()
         self._show_earlier()
 
-    async def _fill(self, answer: Answer, entry: Entry, writing: int | None, *, is_lively: bool) -> None:
-        if entry.id == writing:
-            if entry.text:
-                await answer.write(entry.text)
-        elif is_lively:
+    def _made(self, entry: Entry, *, is_old: bool) -> Turn | Answer:
+        branches = self._branches(entry.id)
+        if entry.role == "user":
+            return Turn(entry.text, entry.documents, entry.id, branches)
+        answer = Answer(entry.id, branches, entry.text if is_old else None)
+        if is_old:
+            answer.show_note(ending(entry))
+        return answer
+
+    async def _fill(self, entry: Entry, *, is_growing: bool) -> None:
+        answer = self.answer(entry.id)
+        if answer is None:
+            return
+        if not is_growing:
             answer.text = entry.text
             await answer.finish(ending(entry))
-        else:
-            await answer.show_settled(entry.text, ending(entry))
+        elif entry.text:
+            await answer.write(entry.text)
 
     async def _settle(self) -> None:
         characters = 0
@@ -310,8 +314,9 @@ class Transcript(VerticalScroll, can_focus=True):
             await answer.toggle_thoughts()
 
     def action_leave(self) -> None:
-        """Select none."""
+        """Select none, and go back to the prompt."""
         self.choose(None)
+        self.post_message(self.Chosen(None))
         if self.is_vertical_scroll_end:
             self.anchor()
 
