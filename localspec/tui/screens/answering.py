@@ -21,6 +21,7 @@ from localspec.chat.messages import Document
 from localspec.chat.thread import Entry
 from localspec.engine.step import Finish, Step
 from localspec.settings import Settings
+from localspec.tui import unsent
 from localspec.tui.endings import ending
 from localspec.tui.engine_worker import EngineWorker
 from localspec.tui.figures import Figures, in_words
@@ -102,6 +103,7 @@ class Answering(Screen[None]):
         """Who drafted what in the answers since the start of the app."""
         self._transcript, self._prompt, self._status = Transcript(), Prompt(history), Status()
         self._frame, self._speculation = PromptBox(self._prompt), Speculation()
+        self._data = history.parent if history else None
         self._ticks: Timer
         self._ticking = asyncio.Lock()
 
@@ -127,6 +129,8 @@ class Answering(Screen[None]):
             await self.show_chat()
         for sentence in self._trouble:
             await self._transcript.add(Notice(sentence, error=True))
+        if self._data:
+            self._prompt.give_back(*unsent.take(self._data))
         self.show_settings()
         self._show_status()
 
@@ -235,7 +239,9 @@ class Answering(Screen[None]):
                 await self._take_back()
 
     def on_unmount(self) -> None:
-        """The app closes: what has been written is saved, and so is a message that is not answered yet."""
+        """The app closes: what has been written is saved, and so is a message that is not answered or not sent yet."""
+        if self._data:
+            unsent.keep(self._data, self._prompt.text, self._prompt.documents)
         asked, self._asked = self._asked, None
         if asked:
             events = [event for event in self._worker.drain() if isinstance(event, Stepped)]
