@@ -11,6 +11,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from localspec.chat.service import Wanted
 from localspec.engine.engine import EngineSettings, Options
 from localspec.engine.llama import quantize
 from localspec.engine.sampling import Sampling
@@ -23,7 +24,14 @@ from localspec.tui.widgets.prompt import Prompt
 
 PICTURE = Path(__file__).with_name("chat.svg")
 QUESTION = "What is the capital of France? Answer in one sentence."
-SECOND = "Write a Python function that adds two numbers. Only the code."
+SECOND = """Add a docstring to this function. Give me the whole function.
+
+def total(prices, tax):
+    result = 0
+    for price in prices:
+        result = result + price * (1 + tax)
+    return result
+"""
 
 
 async def main() -> None:
@@ -32,10 +40,11 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         draft = quantize(target, Path(folder, "SmolLM2-135M-Instruct-Q2_K.gguf"), "Q2_K")
         settings = EngineSettings(target, draft, context_length=2048, measure_costs=True)
-        options = Options(Sampling(temperature=0), max_tokens=70)
-        app = ChatApp(engine_loader(settings, options, None))
+        options = Options(Sampling(temperature=0), max_tokens=110)
+        app = ChatApp(engine_loader(Wanted(settings, options)))
         try:
-            async with app.run_test(size=(100, 30)) as pilot:
+            async with app.run_test(size=(110, 34)) as pilot:
+                await pilot.press("f2")
                 for number, question in enumerate((QUESTION, SECOND), start=1):
                     app.screen.query_one(Prompt).text = question
                     await pilot.press("enter")

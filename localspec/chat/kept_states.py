@@ -1,19 +1,24 @@
 """Which saved caches belong to which chat: one file each, within a budget, those unused for longest dropped first.
 
 A file is only a shortcut. A chat without one, with an old one or with one of another chat is answered just the same, after
-its text has been read again.
+its text has been read again. Nothing heavy is imported with this module: who has the store has no engine.
 """
 
+from __future__ import annotations
+
 import logging
+import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localspec.engine.engine import Engine
 from localspec.engine.errors import UserError
-from localspec.engine.saved_state import PART_SUFFIX
 from localspec.settings import make_private
+
+if TYPE_CHECKING:
+    from localspec.engine.engine import Engine
 
 FOLDER = "states"
 """In the cache folder."""
@@ -23,6 +28,8 @@ LEAST_TOKENS = 500
 """Reading fewer takes no time worth a file."""
 
 _SUFFIX = ".state"
+_NAME = re.compile(rf"chat-(\d+){re.escape(_SUFFIX)}(\..*)?")
+"""Of a file of a chat, also of one that is still being written."""
 _FREE_DISK = 1_000_000_000
 """Bytes that are left to others."""
 _PART_SECONDS = 3600
@@ -87,12 +94,10 @@ class KeptStates:
                 _log.warning("%s cannot be touched: %s", path, error)
         return count
 
-    def forget(self, chat: int) -> None:
-        """Remove the file of a chat: it was deleted, and nothing of it may stay."""
-        _remove(self.path(chat))
-
     def _make_room(self, newest: Path) -> None:
         """Remove what was not used for longest until the rest is within the budget; never the file just written."""
+        from localspec.engine.saved_state import PART_SUFFIX
+
         files = []
         for path in self.folder.glob(f"*{_SUFFIX}*"):
             try:
@@ -111,6 +116,21 @@ class KeptStates:
             if total > self.budget and path != newest:
                 _remove(path)
                 total -= size
+
+
+def drop_unknown(folder: Path, ids: Collection[int]) -> None:
+    """Remove what is kept in `folder` of chats whose numbers are not among `ids`: they were deleted, and nothing that was
+    said in them may stay. A chat that is brought back is only read again."""
+    known = set(ids)
+    try:
+        files = list(folder.iterdir()) if folder.exists() else []
+    except OSError as error:
+        _log.warning("%s cannot be searched for deleted chats: %s", folder, error)
+        return
+    for path in files:
+        name = _NAME.fullmatch(path.name)
+        if name and int(name[1]) not in known:
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -5,6 +5,7 @@ Nothing heavy is imported before something is loaded: the other end of the servi
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,10 @@ _ROOM_SHARE = 4
 """The same, as a fraction of the context at most."""
 _GROWN_SHARE = 8
 """What has been read of a chat is written down again when it has grown by this fraction: it is large."""
+_NO_CHARACTER = "\ufffd"
+"""Stands for bytes that are no character."""
+_CHARACTER_TOKENS = 16
+"""The last character of a text begins within so many tokens: it has four bytes at most, and control tokens have none."""
 
 Prepare = Callable[[Callable[[str, int, int], None], Callable[[], bool]], "EngineSettings"]
 """Called with the progress and the cancelled callbacks of `fetch_starter`; decides what to load."""
@@ -133,9 +138,16 @@ class Answerer:
             begun = turns.pop().content
         written = self._last = self._begin(self._fitting(turns, begun, chosen.max_tokens), begun)
         self._recall(chat)
-        for step in self.engine.generate([*written.before, *written.tokens], chosen, on_prompt):
-            written.add(step)
-            yield step
+        try:
+            for step in self.engine.generate([*written.before, *written.tokens], chosen, on_prompt):
+                written.add(step)
+                if step.finish and self._ends_inside_a_character(written.tokens):
+                    written.whole = False
+                yield step
+        except Exception:
+            # The caches may still be those of another chat, and must not be kept as those of this one.
+            self._chat = None
+            raise
 
     def keep(self, unwanted: Callable[[], bool]) -> None:
         """Write down what has been read of the chat of the last answer, where that is worth it; between two answers."""
@@ -188,7 +200,13 @@ class Answerer:
             return _Written(prompt)
         if last.whole and last.before == prompt and last.text == begun:
             return _Written(prompt, list(last.tokens), begun)
-        return _Written(prompt, self._template.continuation(begun), begun)
+        # Half a character was shown as this one: the model writes all of it again.
+        return _Written(prompt, self._template.continuation(begun.removesuffix(_NO_CHARACTER)), begun)
+
+    def _ends_inside_a_character(self, tokens: Sequence[int]) -> bool:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(b"".join(self.engine.target.vocabulary.piece(token) for token in tokens[-_CHARACTER_TOKENS:]))
+        return bool(decoder.getstate()[0])
 
 
 @dataclass(frozen=True, slots=True)

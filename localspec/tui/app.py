@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 
+from localspec.chat.kept_states import FOLDER, drop_unknown
 from localspec.chat.store import STORE_FILE, Store
 from localspec.engine.errors import UserError
 from localspec.settings import Settings, make_private
 from localspec.tui.backend import Load
 from localspec.tui.engine_worker import EngineWorker
+from localspec.tui.hangup import save_before_leaving
 from localspec.tui.keymap import load_keymap
 from localspec.tui.open_chat import OpenChat
 from localspec.tui.screens.chat import ChatScreen
@@ -60,19 +63,21 @@ class ChatApp(App[None]):
         self,
         load: Load,
         data: Path | None = None,
+        cache: Path | None = None,
         *,
         goes_on: bool = False,
         start: Settings | None = None,
         look: Mapping[str, object] | None = None,
     ) -> None:
-        """`data`: the folder for what must not be lost; None keeps nothing. `goes_on`: with the last chat. `start`: what the
-        program was started with. `look`: `theme` and `keys` of config.toml."""
+        """`data`: the folder for what must not be lost; None keeps nothing. `cache`: the one for what can be made again.
+        `goes_on`: with the last chat. `start`: what the program was started with. `look`: `theme` and `keys` of
+        config.toml."""
         super().__init__()
         self.console.push_theme(OLD_ANSWERS)
         self.worker = EngineWorker(load)
         self.chat = OpenChat(None)
         self._data, self._start, self._look = data, start or Settings(), look or {}
-        self._trouble = self._open(data, goes_on) if data else ""
+        self._trouble = self._open(data, cache, goes_on) if data else ""
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
@@ -87,10 +92,18 @@ class ChatApp(App[None]):
         theme = self._look.get("theme")
         if isinstance(theme, str) and theme in self.available_themes:
             self.theme = theme
+        if not self.is_headless:
+            save_before_leaving(self._save, self.exit)
 
     def on_unmount(self) -> None:
         """Whatever the engine does ends now."""
         self.worker.close()
+
+    def _save(self) -> None:
+        """All that is on the screen and not saved yet."""
+        for screen in self.screen_stack:
+            if isinstance(screen, ChatScreen):
+                screen.on_unmount()
 
     def close_store(self) -> None:
         """When nothing more is to be saved."""
@@ -105,10 +118,12 @@ class ChatApp(App[None]):
         yield SystemCommand("Theme", "Choose the colors", self.action_change_theme)
         yield SystemCommand("Quit", "Leave", self.action_quit)
 
-    def _open(self, data: Path, goes_on: bool) -> str:
+    def _open(self, data: Path, cache: Path | None, goes_on: bool) -> str:
         """Why chats cannot be kept or the last one not be opened; empty when all is well."""
         try:
-            self.chat.store = Store(make_private(data) / STORE_FILE)
+            self.chat.store = store = Store(make_private(data) / STORE_FILE)
+            if cache:
+                drop_unknown(cache / FOLDER, [info.id for info in store.chats(limit=sys.maxsize)])
             if goes_on and (last := self.chat.store.chats(limit=1)):
                 self.chat.load(last[0].id)
         except UserError as error:

@@ -45,6 +45,7 @@ class _Answer:
     options: AnswerOptions | None
     chat: int | None
     stopped: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 class EngineWorker:
@@ -59,6 +60,7 @@ class EngineWorker:
         self._report: _Report | None = None
         self._no_backend = "No model is loaded; start again with another one."
         self._answer: _Answer | None = None
+        self._stopped_at = 0.0
         self._turns = 0
         # A daemon: a native call that hangs must not keep the person from leaving.
         self._thread = threading.Thread(target=self._run, name="localspec-engine", daemon=True)
@@ -84,16 +86,18 @@ class EngineWorker:
         return answer.turn
 
     def stop(self) -> None:
-        """End the answer under way or still waiting; it keeps what has been written."""
-        if self._answer:
-            self._answer.stopped.set()
-        if self._backend:
-            self._backend.stop()
+        """End the answer under way or still waiting; it keeps what has been written. An engine that still has not stopped
+        five seconds after that is killed by the next call."""
+        answer, backend = self._answer, self._backend
+        hangs = answer and answer.stopped.is_set() and not answer.ended.is_set()
+        if hangs and backend and time.monotonic() - self._stopped_at >= _STUBBORN_SECONDS:
+            backend.kill()
+        self._ask_to_stop()
 
     def reload(self, load: Load | None = None) -> None:
         """Stop, free the engine and load again: what was loaded before, or something else. Reports what a start reports. An
         engine that does not stop within five seconds is killed."""
-        self.stop()
+        self._ask_to_stop()
         begun = threading.Event()
         self._jobs.put(lambda: self._load_again(load, begun))
         self._insist_on(begun)
@@ -115,7 +119,7 @@ class EngineWorker:
     def close(self) -> None:
         """Stop everything and free the engine, soon."""
         self._closing.set()
-        self.stop()
+        self._ask_to_stop()
         self._jobs.put(None)
         self._insist_on(self._ended)
 
@@ -124,6 +128,13 @@ class EngineWorker:
         if self._thread.ident is not None:
             self._thread.join(_JOIN_SECONDS)
         return not self._thread.is_alive()
+
+    def _ask_to_stop(self) -> None:
+        if self._answer and not self._answer.stopped.is_set():
+            self._stopped_at = time.monotonic()
+            self._answer.stopped.set()
+        if self._backend:
+            self._backend.stop()
 
     # Everything below runs on the engine's thread.
 
@@ -175,6 +186,7 @@ class EngineWorker:
 
     def _write(self, answer: _Answer) -> None:
         if answer.stopped.is_set():
+            answer.ended.set()
             self._events.put(TakenBack(answer.turn))
             return
         begun, finish = False, None
@@ -192,8 +204,10 @@ class EngineWorker:
                 begun, finish = begun or bool(step.text), step.finish
                 self._events.put(Stepped(answer.turn, step, time.perf_counter(), self._backend.context_used))
         except Exception as error:
+            answer.ended.set()
             self._events.put(Failed(answer.turn, _sentence(error), begun, isinstance(error, EngineDied)))
         else:
+            answer.ended.set()
             taken_back = finish is Finish.INTERRUPTED and not begun
             self._events.put(TakenBack(answer.turn) if taken_back else Answered(answer.turn, finish))
 

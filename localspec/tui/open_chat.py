@@ -55,6 +55,8 @@ class OpenChat:
     """What is shown is not saved."""
     _usual: tuple[str | None, dict[str, JSON]] = field(default_factory=lambda: (None, {}))
     _unsaved: set[int] = field(default_factory=set)
+    _named: str = ""
+    """The title that the person gave it before it was saved."""
     _shown: int | None = None
     """The branch that the store knows to be shown."""
 
@@ -165,6 +167,8 @@ class OpenChat:
         self.title = title
         if (chat := self.id) is not None:
             self._do(lambda store: store.rename(chat, title))
+        else:
+            self._named = title
 
     def refresh_title(self) -> None:
         """Somebody else may have renamed the chat."""
@@ -179,6 +183,7 @@ class OpenChat:
 
     def begin(self) -> None:
         """An empty chat, with what the person has set last."""
+        self.save()
         self._become(Thread(), None, "")
         self.system, self.settings = self._usual[0], dict(self._usual[1])
 
@@ -186,6 +191,7 @@ class OpenChat:
         """Another chat. Raises UserError; this one stays open then."""
         if self.store is None:
             raise UserError("The chats cannot be read, so none can be opened.")
+        self.save()
         chat = self.store.load(id_)
         self._become(chat.thread, id_, chat.info.title)
         self.system, self.settings = chat.system, chat.settings
@@ -222,6 +228,8 @@ class OpenChat:
 
     def _create(self, store: Store) -> None:
         self.id = store.create(self.model, self.system)
+        if self._named:
+            store.rename(self.id, self._named)
         if self.settings:
             store.configure(self.id, self.system, self.settings)
 
@@ -244,7 +252,7 @@ class OpenChat:
 
     def _become(self, thread: Thread, id_: int | None, title: str) -> None:
         self.thread, self.id, self.title = thread, id_, title
-        self.writing, self._shown, self._unsaved = None, None, set()
+        self.writing, self._shown, self._unsaved, self._named = None, None, set(), ""
         self.troubled = self.troubled and self.store is None
 
     def _do(self, act: Callable[[Store], None]) -> bool:

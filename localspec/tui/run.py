@@ -27,7 +27,9 @@ def run_chat(
     one is given; `goes_on` opens the last of them. `start`: the settings that `wanted` was made from.
     """
     log_to_file(log_file.parent, "localspec.tui", "localspec.llama")
-    app = ChatApp(process_loader(wanted, log_file), data, goes_on=goes_on, start=start, look=load_app_settings())
+    app = ChatApp(
+        process_loader(wanted, log_file), data, wanted.cache, goes_on=goes_on, start=start, look=load_app_settings()
+    )
     leave_with_the_terminal()
     with native_output_to(log_file):
         try:

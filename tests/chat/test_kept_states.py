@@ -11,7 +11,7 @@ import pytest
 
 import tiny
 from localspec.chat import kept_states
-from localspec.chat.kept_states import BUDGET, LEAST_TOKENS, KeptStates
+from localspec.chat.kept_states import BUDGET, LEAST_TOKENS, KeptStates, drop_unknown
 from localspec.engine.engine import Engine, EngineSettings, Options
 from tiny_checks import GREEDY, PROMPT, write
 
@@ -201,13 +201,16 @@ def test_another_model(engine: Engine, states: KeptStates, tmp_path: Path) -> No
         assert again.load(1, other) == len(held)
 
 
-def test_a_deleted_chat(engine: Engine, states: KeptStates) -> None:
-    """Nothing of it stays; deleting it twice is fine."""
-    talk(engine, 1)
-    states.save(1, engine)
-    states.forget(1)
-    states.forget(1)
-    assert list(states.folder.iterdir()) == []
+def test_nothing_stays_of_chats_that_are_no_more(engine: Engine, states: KeptStates, tmp_path: Path) -> None:
+    for chat in (1, 2, 12):
+        talk(engine, chat)
+        assert states.save(chat, engine)
+    half, other = (states.folder / name for name in ("chat-2.state.abc.part", "notes.state"))
+    for path in (half, other):
+        path.touch()
+    drop_unknown(states.folder, [1, 3])
+    assert set(states.folder.iterdir()) == {states.path(1), other}
+    drop_unknown(tmp_path / "missing", [])
 
 
 def test_what_others_have_left_half_written(engine: Engine, states: KeptStates) -> None:

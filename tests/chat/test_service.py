@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,28 @@ def test_a_stopped_answer_goes_on_as_if_it_had_not_been(answerer: Answerer) -> N
     assert answerer.engine.reused_tokens >= answerer.engine.prompt_tokens - 2
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_half_a_character_is_written_again(answerer: Answerer, monkeypatch: pytest.MonkeyPatch, stopped: bool) -> None:
+    """Its text is a replacement character, which stays where it is; the model does not read it."""
+    halves = list("ab😀".encode())[:-1]
+    end = Step((), "\ufffd", "none", 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)
+    cut = replace(
+        end, tokens=tuple(halves), text="ab" if stopped else "ab\ufffd", finish=None if stopped else Finish.LENGTH
+    )
+    generate = answerer.engine.generate
+    monkeypatch.setattr(answerer.engine, "generate", lambda *_: iter([cut, end] if stopped else [cut]))
+    _, text = written(list(answerer.answer([HELLO], ignore)))
+    monkeypatch.setattr(answerer.engine, "generate", generate)
+    assert text == "ab\ufffd"
+    tokens, rest = written(list(answerer.answer([HELLO, Message("assistant", text)], ignore, goes_on=True)))
+    engine = answerer.engine
+    assert prompt(engine).endswith("assistant\nab")
+    read = list(engine.stream[: engine.prompt_tokens])
+    # What has been written since goes on by its tokens.
+    next(answerer.answer([HELLO, Message("assistant", text + rest)], ignore, goes_on=True))
+    assert list(engine.stream[: engine.prompt_tokens]) == read + tokens
+
+
 def test_an_answer_from_elsewhere_goes_on_behind_its_text(answerer: Answerer) -> None:
     text = "Hi <|im_end|> there, ab"
     next(answerer.answer([HELLO, Message("assistant", text)], ignore, goes_on=True))
@@ -170,6 +193,19 @@ def test_only_chats_of_the_store_are_kept_and_only_when_they_have_grown(
             list(answerer.answer([Message("user", words)], ignore, chat=chat))
             answerer.keep(lambda: False)
             assert len(saved) == times
+
+
+def test_a_chat_that_could_not_be_read_is_not_kept_with_the_caches_of_another(tiny_llama: Path, tmp_path: Path) -> None:
+    with Engine(EngineSettings(tiny_llama, threads=1, context_length=1024)) as engine:
+        answerer = Answerer(engine, OPTIONS, None, tmp_path)
+        list(answerer.answer([Message("user", "long " * 150)], ignore, chat=1))
+        with pytest.raises(UserError, match="context"):
+            next(answerer.answer([Message("user", "long " * 300)], ignore, chat=2))
+        answerer.keep(lambda: False)
+        assert not list(tmp_path.rglob("chat-2*"))
+        list(answerer.answer([Message("user", "other " * 120)], ignore, chat=2))
+        answerer.keep(lambda: False)
+        assert list(tmp_path.rglob("chat-2*"))
 
 
 def test_loading_frees_the_engine_when_its_options_make_no_sense(

@@ -290,3 +290,15 @@ async def test_colors_and_keys_are_those_of_the_config_file() -> None:
         await until(pilot, lambda: status_says(app, "temp 0.5"))
         assert "ctrl+b" in chat(app).active_bindings
     app.worker.join()
+
+
+async def test_an_export_to_nobodys_home_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app, _ = app_with(["an answer"])
+    async with app.run_test(size=(120, 24)) as pilot:
+        await send(pilot, "one")
+        await finished(pilot, 1)
+        await send(pilot, "/export ~nobody-at-all/chat.md")
+        await until(pilot, lambda: status_says(app, "cannot be written"))
+        await send(pilot, "/export ~chat.md")
+        await until(pilot, lambda: (tmp_path / "chat.md").exists() or (tmp_path / "~chat.md").exists())

@@ -129,7 +129,7 @@ async def test_an_edit_is_left_with_escape_and_the_draft_is_there_again(tmp_path
         await pilot.press("ctrl+up", "up", "e")
         await until(pilot, lambda: prompt(pilot).text == "onex")
         await pilot.press("ctrl+n")
-        await until(pilot, lambda: prompt(pilot).text == "a draft")
+        await until(pilot, lambda: prompt(pilot).text == "onex\na draft")
         assert "editing" not in seen(pilot.app)
 
 

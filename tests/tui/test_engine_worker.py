@@ -263,6 +263,44 @@ def test_an_engine_that_does_not_stop_is_killed_before_the_next_is_loaded(
     assert [type(event) for event in until(worker, Answered)] == [Reading, Reading, Stepped, Answered]
 
 
+def test_an_engine_that_hangs_is_killed_by_another_stop_after_a_while(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    death = EngineDied("The engine has stopped working; press ctrl+r to start it again.")
+    backends: list[Mortal] = []
+
+    def load(report: LoadReport) -> Mortal:
+        backends.append(Mortal(report, ["part", STUBBORN, death] if not backends else ["fine"]))
+        return backends[-1]
+
+    def kill() -> None:
+        hanging.killed.set()
+        hanging.go.set()
+
+    worker = start(load)
+    worker.answer(said("one"))
+    until(worker, Stepped)
+    hanging = backends[0]
+    monkeypatch.setattr(hanging, "kill", kill)
+    monkeypatch.setattr(engine_worker, "_STUBBORN_SECONDS", 3600.0)
+    worker.stop()
+    worker.stop()
+    assert not hanging.killed.is_set()
+    monkeypatch.setattr(engine_worker, "_STUBBORN_SECONDS", 0.0)
+    worker.stop()
+    assert hanging.killed.is_set()
+    failed, gone = until(worker, EngineGone)
+    assert failed == Failed(1, str(death), begun=True, gone=True)
+    assert gone == EngineGone(str(death))
+    worker.reload()
+    worker.answer(said("two"))
+    assert until(worker, Answered)[-1] == Answered(2, Finish.STOP)
+    # What has come to its end does not hang.
+    worker.stop()
+    worker.stop()
+    assert not backends[1].killed.is_set()
+
+
 def test_closing_before_starting_is_fine() -> None:
     worker = EngineWorker(lambda report: ScriptedBackend())
     worker.close()

@@ -192,3 +192,31 @@ def test_a_new_chat_has_what_was_set_last_and_another_one_its_own(store: Store) 
     chat.load(first)
     assert (chat.system, chat.settings) == ("Be brief.", {"temp": 0.5})
     assert [entry.text for entry in chat.thread.path()] == ["one", "first"]
+
+
+def test_a_title_given_before_the_first_message_stays(store: Store) -> None:
+    chat = OpenChat(store)
+    chat.rename("Bicycles")
+    chat.ask("Why do they stay upright?")
+    chat.refresh_title()
+    assert (chat.title, store.chats()[0].title) == ("Bicycles", "Bicycles")
+    chat.begin()
+    chat.ask("And boats?")
+    assert store.chats()[0].title == "And boats?"
+
+
+def test_what_could_not_be_saved_is_tried_again_before_another_chat(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Store, chat: int, entry: object) -> None:
+        raise UserError("The disk is full.")
+
+    chat = OpenChat(store)
+    answered(chat, "Why?", "Because.")
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "save", full)
+        answered(chat, "Really?", "Yes.")
+    id_ = chat.id
+    chat.begin()
+    assert id_ is not None
+    assert [entry.text for entry in store.load(id_).thread.path()] == ["Why?", "Because.", "Really?", "Yes."]

@@ -197,5 +197,27 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(tiny_llama: Path) -> None:
 def test_it_ends_when_its_terminal_is_gone(terminal: Terminal) -> None:
     terminal.until(lambda: "llama is ready." in terminal.shown)
     os.close(terminal.main)
-    assert terminal.program.wait(timeout=60) == -signal.SIGHUP
+    assert terminal.program.wait(timeout=60) in (-signal.SIGHUP, 128 + signal.SIGHUP)
     terminal.main = os.open(os.devnull, os.O_RDONLY)
+
+
+@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGTERM])
+def test_a_typed_word_outlives_the_end_of_the_program(how: signal.Signals, tiny_llama: Path) -> None:
+    command = [sys.executable, "-m", "localspec", "-m", str(tiny_llama)]
+    first = Terminal(command)
+    try:
+        first.until(lambda: "llama is ready." in first.shown)
+        first.type(b"half a thought")
+        first.until(lambda: "half a thought" in first.shown)
+        first.program.send_signal(how)
+        first.until(lambda: first.program.poll() is not None)
+    finally:
+        first.close()
+    again = Terminal(command)
+    try:
+        again.until(lambda: "half a thought" in again.shown)
+        again.type(b"\x11")
+        again.until(lambda: again.program.poll() is not None)
+        assert again.program.returncode == 0
+    finally:
+        again.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from textual import on
@@ -22,9 +21,10 @@ from localspec.chat.thread import Entry
 from localspec.engine.step import Finish, Step
 from localspec.settings import Settings
 from localspec.tui import unsent
+from localspec.tui.asked import Asked
 from localspec.tui.endings import ending
 from localspec.tui.engine_worker import EngineWorker
-from localspec.tui.figures import Figures, in_words
+from localspec.tui.figures import in_words
 from localspec.tui.literal import literal
 from localspec.tui.messages import (
     Answered,
@@ -39,6 +39,7 @@ from localspec.tui.messages import (
     TakenBack,
 )
 from localspec.tui.open_chat import OpenChat, Writing
+from localspec.tui.pace import Pace
 from localspec.tui.widgets.answer import Answer
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.prompt_box import PromptBox
@@ -53,27 +54,6 @@ _TICK_SECONDS = 0.066
 _IDLE_SECONDS = 1.0
 _REMEMBERED_ANSWERS = 20
 """Of so many it is known who drafted what."""
-
-
-@dataclass
-class Asked:
-    """The answer that is being written, or waits for it."""
-
-    number: int
-    entry: int
-    answer: Answer
-    figures: Figures = field(default_factory=Figures)
-    reading: tuple[int, int] | None = None
-    stopping: bool = False
-
-    @property
-    def words(self) -> str:
-        """What is going on with it."""
-        if self.stopping:
-            return "stopping"
-        if self.reading:
-            return "reading the prompt {:,} / {:,}".format(*self.reading)
-        return "   ".join(in_words(self.figures, running=True)) or "waiting"
 
 
 class Answering(Screen[None]):
@@ -106,6 +86,9 @@ class Answering(Screen[None]):
         self._data = history.parent if history else None
         self._ticks: Timer
         self._ticking = asyncio.Lock()
+        self._turning = asyncio.Lock()
+        """Held while an answer or another chat comes onto the screen: keys may ask for both at once."""
+        self._pace = Pace()
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -122,7 +105,7 @@ class Answering(Screen[None]):
         self._speculation.display = False
         self._chat.on_trouble = self._say_unsaved
         self._worker.start()
-        self._ticks = self.set_interval(_TICK_SECONDS, self._tick)
+        self._ticks = self.set_interval(_TICK_SECONDS, self._tick_in_time)
         # An engine may die while nothing is asked of it.
         self.set_interval(_IDLE_SECONDS, self._tick)
         if self._chat.thread.leaf is not None:
@@ -181,12 +164,18 @@ class Answering(Screen[None]):
             return "There is no model to ask; ctrl+q quits."
         if self._is_gone:
             return "The engine has stopped; ctrl+r starts it again."
-        if self._asked and not self._loaded:
+        if self._chat.writing and not self._loaded:
             return "One message is waiting for the model already; yours stays here."
-        return "The answer is still being written; your text stays here." if self._asked else ""
+        return "The answer is still being written; your text stays here." if self._chat.writing else ""
 
     async def begin_answer(self, entry: Entry) -> None:
-        """The one way to an answer. `entry`: what the chat has begun to write."""
+        """The one way to an answer. `entry`: what the chat has begun to write, unless it is left before its turn."""
+        writing = self._chat.writing
+        async with self._turning:
+            if self._chat.writing is writing:
+                await self._begin_answer(entry)
+
+    async def _begin_answer(self, entry: Entry) -> None:
         self._status.unsay()
         await self.show_branch()
         self._transcript.anchor()
@@ -235,13 +224,18 @@ class Answering(Screen[None]):
             self._worker.stop()
             if self._chat.writing and self._chat.writing.begun:
                 self._end(self._asked, Answered(self._asked.number, Finish.INTERRUPTED))
-            else:
-                await self._take_back()
+        # Another message may be sent while one goes back.
+        while self._chat.writing:
+            await self._take_back()
+
+    def not_sent(self) -> tuple[str, tuple[Document, ...]]:
+        """What the person has written and not sent."""
+        return self._prompt.text, self._prompt.documents
 
     def on_unmount(self) -> None:
         """The app closes: what has been written is saved, and so is a message that is not answered or not sent yet."""
         if self._data:
-            unsent.keep(self._data, self._prompt.text, self._prompt.documents)
+            unsent.keep(self._data, *self.not_sent())
         asked, self._asked = self._asked, None
         if asked:
             events = [event for event in self._worker.drain() if isinstance(event, Stepped)]
@@ -250,6 +244,8 @@ class Answering(Screen[None]):
             )
             if self._chat.writing and self._chat.writing.begun:
                 self._chat.finish(Finish.INTERRUPTED, self._speculation.figures())
+        # What could not be saved before may be now.
+        self._chat.save()
 
     async def _take_back(self) -> None:
         """Nothing was written: all is as before, and the person's words go back into the prompt."""
@@ -267,6 +263,10 @@ class Answering(Screen[None]):
         self._prompt.give_back(words, documents)
 
     # What the engine's thread reports.
+
+    async def _tick_in_time(self) -> None:
+        if self._asked is None or self._pace.due():
+            await self._tick()
 
     async def _tick(self) -> None:
         # Timers have tasks of their own: two of them must not mix up the order of what was written.

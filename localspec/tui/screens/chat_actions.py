@@ -9,6 +9,7 @@ from pathlib import Path
 from textual import work
 
 from localspec.chat.answer_options import AnswerOptions
+from localspec.chat.attach import expanded
 from localspec.chat.new_file import write_new
 from localspec.chat.store import JSON
 from localspec.engine.errors import UserError
@@ -27,9 +28,10 @@ class ChatActions(Answering):
 
     async def action_new_chat(self) -> None:
         """Begin another chat; this one is kept."""
-        await self.leave_chat()
-        self._chat.begin()
-        await self.show_chat()
+        async with self._turning:
+            await self.leave_chat()
+            self._chat.begin()
+            await self.show_chat()
 
     def action_chats(self) -> None:
         """Choose an earlier chat and open it; or start the engine again, when that has died."""
@@ -51,13 +53,14 @@ class ChatActions(Answering):
 
     async def open_chat(self, id_: int) -> None:
         """Open a saved chat; what the model is writing in this one ends."""
-        await self.leave_chat()
-        try:
-            self._chat.load(id_)
-        except UserError as error:
-            self.say(str(error))
-        else:
-            await self.show_chat()
+        async with self._turning:
+            await self.leave_chat()
+            try:
+                self._chat.load(id_)
+            except UserError as error:
+                self.say(str(error))
+            else:
+                await self.show_chat()
 
     def _refresh_title(self) -> None:
         """The chat may have been renamed in the list."""
@@ -77,18 +80,16 @@ class ChatActions(Answering):
         if self._chat.thread.leaf is None:
             self.say("There is nothing to export yet.")
             return
-        path = Path(file).expanduser()
+        path = expanded(Path(file))
         chat = self._chat.as_chat()
         ending = path.suffix.lower() or ".md"
         text = to_json(chat) if ending == ".json" else to_markdown(chat)
         try:
-            written = write_new(
-                path.parent if file else Path.cwd(), path.stem if file else chat.info.title, ending, text
-            )
+            written = write_new(path.parent if file else Path(), path.stem if file else chat.info.title, ending, text)
         except UserError as error:
             self.say(str(error))
         else:
-            self.say(f"Written to {written}.")
+            self.say(f"Written to {written.absolute()}.")
 
     # How it is answered.
 

@@ -229,11 +229,11 @@ class ChatsScreen(ModalScreen[int | None]):
             return
         try:
             text = to_markdown(self._store.load(chat))
-            path = write_new(self._folder or Path.cwd(), self._chats[chat].title, ".md", text)
+            path = write_new(self._folder or Path(), self._chats[chat].title, ".md", text)
         except UserError as error:
             self._say(str(error), error=True)
         else:
-            self._say(f"Written to {path}.")
+            self._say(f"Written to {path.absolute()}.")
 
     async def action_rename(self) -> None:
         """Edit the title where it stands."""

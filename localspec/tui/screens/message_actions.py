@@ -35,8 +35,8 @@ class MessageActions(Answering):
     """The actions take the message that is selected, else the last one that they make sense for."""
 
     _editing: _Editing | None = None
-    _abandoned: dict[int, tuple[str, tuple[Document, ...]]]
-    """What was written in edits that were left, by message."""
+    _abandoned: dict[tuple[int | None, int], tuple[str, tuple[Document, ...]]]
+    """What was written in edits that were left, by chat and message."""
     _copied: tuple[int, int] = (0, 0)
     """The message that code was copied from, and how many blocks."""
 
@@ -86,7 +86,7 @@ class MessageActions(Answering):
     def _refused(self, entry: Entry | None, nothing: str) -> bool:
         """Say why it cannot be done now, if so."""
         sentence = nothing if entry is None else ""
-        if self._asked:
+        if self._chat.writing:
             sentence = "The answer is still being written; esc stops it."
         elif self._has_failed or self._is_gone:
             sentence = self.why_not_now()
@@ -137,7 +137,7 @@ class MessageActions(Answering):
         if self._editing:
             self.say("A message is being edited already: enter saves it, esc leaves it as it was.")
         elif not self._refused(entry, "There is no message to edit yet.") and entry:
-            words, documents = self._abandoned.pop(entry.id, (entry.text, entry.documents))
+            words, documents = self._abandoned.pop((self._chat.id, entry.id), (entry.text, entry.documents))
             self._begin_edit(entry.id, words, documents)
 
     def _begin_edit(self, entry: int, words: str, documents: tuple[Document, ...]) -> None:
@@ -157,8 +157,11 @@ class MessageActions(Answering):
         editing = self._editing
         if editing is None:
             return False
-        entry = self._chat.thread.entries[editing.entry]
-        if why_not := self.why_not_now() if entry.role == "user" else self._asked and self.why_not_now():
+        entry = self._chat.thread.entries.get(editing.entry)
+        if entry is None:
+            self._leave_edit()
+            self.say("The message that was edited is not in this chat; your text stays here.")
+        elif why_not := self.why_not_now() if entry.role == "user" or self._chat.writing else "":
             self.say(why_not)
         elif (words, documents) == (entry.text, entry.documents):
             self.cancel_edit()
@@ -175,14 +178,34 @@ class MessageActions(Answering):
     def abandon_edit(self) -> bool:
         """Leave the message as it was; its next edit begins with what was written here. False when none is being edited."""
         if self._editing:
-            self._abandoned[self._editing.entry] = self._prompt.text, self._prompt.documents
+            self._abandoned[self._chat.id, self._editing.entry] = self._prompt.text, self._prompt.documents
         return self.cancel_edit()
 
     async def leave_chat(self) -> None:
-        """Before another chat is shown."""
-        self.cancel_edit()
-        self._abandoned.clear()
+        """Before another chat is shown: what was written for a message of this one stands in the prompt."""
+        # A message that is taken back may have been an edit, and is one again.
         await super().leave_chat()
+        self._leave_edit()
+        # Edits in a chat that is not saved have no message to come back to.
+        for key in [key for key in self._abandoned if key[0] is None]:
+            self._prompt.give_back(*self._abandoned.pop(key))
+
+    def not_sent(self) -> tuple[str, tuple[Document, ...]]:
+        """The changed message as well, and after it what was in the prompt before."""
+        text, documents = super().not_sent()
+        editing = self._editing
+        if editing is None:
+            return text, documents
+        entry = self._chat.thread.entries.get(editing.entry)
+        if entry and (text, documents) == (entry.text, entry.documents):
+            return editing.words, editing.documents
+        text = "\n".join(part for part in (text, editing.words) if part.strip())
+        return text, (*documents, *editing.documents)
+
+    def _leave_edit(self) -> None:
+        words, documents = self.not_sent()
+        if self.cancel_edit():
+            self._put(words, documents)
 
     def cancel_edit(self) -> bool:
         """What was in the prompt before is there again. False when nothing was being edited."""
