@@ -172,9 +172,12 @@ def largest(row: NDArray[np.float32], k: int) -> NDArray[Any]:
 
 def _refuse_nonsense(largest_logit: float) -> None:
     if math.isnan(largest_logit) or largest_logit == math.inf:
-        raise ModelError(
-            "The model computes something that is no number; download its file again, or choose another one."
-        )
+        raise nonsense()
+
+
+def nonsense() -> ModelError:
+    """What to say of logits that are no numbers."""
+    return ModelError("The model computes something that is no number; download its file again, or choose another one.")
 
 
 def log_probability(row: NDArray[np.float32], token: int) -> float:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localspec.engine.distribution import Distribution
-from localspec.engine.errors import ModelError
 from localspec.engine.noise import uniform
-from localspec.engine.sampling import Sampler
+from localspec.engine.sampling import Sampler, nonsense
 
 _REACH, _CONFIDENCE_REACH = 5.0, 7.0
 """Tokens whose probability is less than e^-5 of the largest are not drafted, and those under e^-7 of it left out of the sum
@@ -121,7 +120,5 @@ def top_probability(row: NDArray[Any]) -> float:
 def _largest(row: NDArray[Any]) -> float:
     best = row.item(row.argmax())
     if not math.isfinite(best):
-        raise ModelError(
-            "The model computes something that is no number; download its file again, or choose another one."
-        )
+        raise nonsense()
     return float(best)

@@ -113,13 +113,10 @@ Load = Callable[[LoadReport], Backend]
 """Runs on the engine's thread. Raises UserError with the sentence to show."""
 
 
-class ProcessBackend:
-    """An engine in a process of its own."""
+class _OfPair:
+    """What both kinds of engine say of their models."""
 
-    def __init__(self, host: Host, pair: Pair) -> None:
-        self._host, self._pair = host, pair
-        self.context_used = 0
-        self.left_out = 0
+    _pair: Pair
 
     @property
     def target(self) -> str:
@@ -135,6 +132,15 @@ class ProcessBackend:
     def context_length(self) -> int:
         """Tokens the conversation can have."""
         return self._pair.context_length
+
+
+class ProcessBackend(_OfPair):
+    """An engine in a process of its own."""
+
+    def __init__(self, host: Host, pair: Pair) -> None:
+        self._host, self._pair = host, pair
+        self.context_used = 0
+        self.left_out = 0
 
     @property
     def pid(self) -> int:
@@ -179,26 +185,11 @@ class ProcessBackend:
         self._host.close()
 
 
-class EngineBackend:
+class EngineBackend(_OfPair):
     """An engine in this process."""
 
     def __init__(self, answerer: Answerer) -> None:
         self._answerer, self._pair = answerer, pair_of(answerer.engine)
-
-    @property
-    def target(self) -> str:
-        """The file's name without its ending."""
-        return self._pair.target
-
-    @property
-    def draft(self) -> str | None:
-        """The file's name without its ending."""
-        return self._pair.draft
-
-    @property
-    def context_length(self) -> int:
-        """Tokens the conversation can have."""
-        return self._pair.context_length
 
     @property
     def context_used(self) -> int:
