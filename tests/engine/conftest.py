@@ -76,3 +76,15 @@ def target(exactly: Callable[[Path], Path], tiny_llama: Path) -> Path:
 def draft(exactly: Callable[[Path], Path], tiny_draft: Path) -> Path:
     """A draft model for `target` that agrees with it on most tokens."""
     return exactly(tiny_draft)
+
+
+@pytest.fixture
+def own(memory_case: MemoryCase, exactly: Callable[[Path], Path], request: pytest.FixtureRequest) -> Path:
+    """The model of this kind of memory."""
+    return exactly(request.getfixturevalue(memory_case.model))
+
+
+@pytest.fixture
+def coarse(memory_case: MemoryCase, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The same with 4-bit weights: right about most tokens, so that drafts are accepted in part."""
+    return quantize(request.getfixturevalue(memory_case.model), tmp_path / "coarse.gguf", "Q4_0", threads=1)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import tiny_checks
+from localspec.engine import engine as engine_module
 from localspec.engine.engine import Engine, EngineSettings
-from localspec.engine.llama import Context, Model
+from localspec.engine.llama import Context, ContextSettings, Model
 from localspec.engine.llama.memory import MemoryKind
 
 CLOSE = 0.05
@@ -81,3 +85,12 @@ def open_engine(target: Path, draft: Path | None = None, context: int = 512) -> 
 def draft_context(engine: Engine) -> Context:
     """The draft model's cache: the one of the engine's two contexts that is not the target's."""
     return next(item for item in engine._opened if isinstance(item, Context) and item is not engine.target_context)
+
+
+@contextmanager
+def opening(case: MemoryCase, target: Path, draft: Path | None) -> Iterator[Engine]:
+    """An engine whose contexts are opened with the case's settings, which people cannot choose."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "ContextSettings", partial(ContextSettings, **case.settings))
+        with open_engine(target, draft) as engine:
+            yield engine

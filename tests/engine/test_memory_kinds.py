@@ -4,42 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
-from recorded import MEMORY_CASES, MemoryCase, Passes, draft_context, open_engine
+from recorded import MEMORY_CASES, MemoryCase, Passes, draft_context, opening
 
-from localspec.engine import engine as engine_module
 from localspec.engine.engine import Engine, Options
-from localspec.engine.llama import ContextSettings, quantize
 from localspec.engine.llama.library import lib
 from localspec.engine.llama.memory import MemoryKind
 from localspec.engine.sampling import Sampling
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
 SAMPLINGS = [GREEDY, WARM, Sampling(temperature=1.0, repeat_penalty=1.3, frequency_penalty=0.2)]
-
-
-@contextmanager
-def opening(case: MemoryCase, target: Path, draft: Path | None) -> Iterator[Engine]:
-    """An engine whose contexts are opened with the case's settings, which people cannot choose."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine_module, "ContextSettings", partial(ContextSettings, **case.settings))
-        with open_engine(target, draft) as engine:
-            yield engine
-
-
-@pytest.fixture
-def own(memory_case: MemoryCase, exactly: Callable[[Path], Path], request: pytest.FixtureRequest) -> Path:
-    """The model of this kind of memory."""
-    return exactly(request.getfixturevalue(memory_case.model))
-
-
-@pytest.fixture
-def coarse(memory_case: MemoryCase, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The same with 4-bit weights: right about most tokens, so that drafts are accepted in part."""
-    return quantize(request.getfixturevalue(memory_case.model), tmp_path / "coarse.gguf", "Q4_0", threads=1)
 
 
 def same_texts(engine: Engine, draft_max: int = 6, tokens: int = 70) -> tuple[int, int]:

@@ -9,49 +9,25 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded import CLOSE, MemoryCase, Passes, draft_context, open_engine, truth
+from recorded import CLOSE, MemoryCase, Passes, draft_context, open_engine, opening, truth
 
 import tiny
-from localspec.engine import engine as engine_module
 from localspec.engine import saved_state
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.gguf import inspect
-from localspec.engine.llama import Context, ContextSettings, Model, load_state, quantize, save_state
+from localspec.engine.llama import Context, ContextSettings, Model, load_state, save_state
 from localspec.engine.saved_state import Cache, ModelFile, read_caches, write_caches
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
 TOKENS = [int(token) for token in np.random.default_rng(8).integers(0, 256, 150)]
 FEW = Options(GREEDY, "draft", draft_max=4, max_tokens=20)
 PLAIN = Options(GREEDY, "none", max_tokens=20)
-
-
-@contextmanager
-def opening(case: MemoryCase, target: Path, draft: Path | None) -> Iterator[Engine]:
-    """An engine whose contexts are opened with the case's settings, which people cannot choose."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine_module, "ContextSettings", partial(ContextSettings, **case.settings))
-        with open_engine(target, draft) as engine:
-            yield engine
-
-
-@pytest.fixture
-def own(memory_case: MemoryCase, exactly: Callable[[Path], Path], request: pytest.FixtureRequest) -> Path:
-    """The model of this kind of memory."""
-    return exactly(request.getfixturevalue(memory_case.model))
-
-
-@pytest.fixture
-def coarse(memory_case: MemoryCase, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The same with 4-bit weights."""
-    return quantize(request.getfixturevalue(memory_case.model), tmp_path / "coarse.gguf", "Q4_0", threads=1)
 
 
 # --- the text goes on -------------------------------------------------------------------------------------------------
