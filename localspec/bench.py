@@ -3,12 +3,13 @@
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from localspec.chat.conversation import template_of
+from localspec.chat.document_spans import Span, document_spans
 from localspec.chat.messages import Message
 from localspec.console import Progress, abandon
 from localspec.engine.engine import Engine, EngineSettings, Options
@@ -107,7 +108,11 @@ class BenchRun:
             return template.encode([*system, Message("user", words)])
 
         how = replace(self._options(engine), stop=template.stop_strings)
-        bench = Bench(engine, comparison.arms, how, render, comparison.profile)
+
+        def documents(tokens: Sequence[int]) -> list[Span]:
+            return document_spans(tokens, engine.target.vocabulary.piece)
+
+        bench = Bench(engine, comparison.arms, how, render, comparison.profile, documents)
         fitting = {prompt for prompt in comparison.prompts if bench.fits(prompt)}
         if not fitting:
             raise UserError(

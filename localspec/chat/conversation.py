@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
+from localspec.chat.document_spans import document_spans
 from localspec.chat.messages import Document, Message, attach_documents
 from localspec.chat.template import Template
 from localspec.engine.engine import Engine, Options
@@ -54,7 +55,9 @@ class Conversation:
         self.totals = Totals()
         text: list[str] = []
         try:
-            for step in self.engine.generate(self.template.encode(self._turns()), self._with_ours(options), on_prompt):
+            prompt = self.template.encode(self._turns())
+            spans = document_spans(prompt, self.engine.target.vocabulary.piece)
+            for step in self.engine.generate(prompt, self._with_ours(options), on_prompt, documents=spans):
                 text.append(step.text)
                 self.totals.add(step)
                 # A model may have nothing to say, and that is an answer.

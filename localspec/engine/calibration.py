@@ -1,6 +1,6 @@
 """Acceptance rates learned while they are used: what a drafter believes, corrected by what became of its drafts."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 
 class Rate:
@@ -44,3 +44,40 @@ class RateTable:
         if rate is None:
             rate = self._rates[key] = Rate(prior, self._weight)
         rate.learn(hit, self._memory)
+
+
+class NestedRates:
+    """Rates by keys of which each refines the one before it. A cell is believed as far as it has been observed, and what is
+    above it beyond that: every mean is smoothed toward the mean above with the weight of a few observations."""
+
+    def __init__(
+        self, known: Iterable[tuple[int, float, float]] = (), weight: float = 5.0, memory: float = 0.997
+    ) -> None:
+        """`known`: what was observed elsewhere, as key, hits and trials."""
+        self._weight, self._memory = weight, memory
+        self._cells: dict[int, list[float]] = {key: [hits, trials] for key, hits, trials in known}
+
+    def mean(self, prior: float, *keys: int) -> float:
+        """The rate of the last key; `prior` where nothing is known of any."""
+        cells, weight = self._cells, self._weight
+        for key in keys:
+            cell = cells.get(key)
+            if cell is not None:
+                prior = (cell[0] + weight * prior) / (cell[1] + weight)
+        return prior
+
+    def learn(self, hit: float, *keys: int) -> None:
+        """One more observation of every key."""
+        cells, memory = self._cells, self._memory
+        for key in keys:
+            cell = cells.get(key)
+            if cell is None:
+                cells[key] = [hit, 1.0]
+            else:
+                cell[0] = cell[0] * memory + hit
+                cell[1] = cell[1] * memory + 1.0
+
+    @property
+    def cells(self) -> dict[int, tuple[float, float]]:
+        """Hits and trials by key, as they are remembered."""
+        return {key: (hits, trials) for key, (hits, trials) in self._cells.items()}

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localspec.engine.calibration import RateTable
+from localspec.engine.copy_length import best_length, lengths
 from localspec.engine.copying import Copy
 from localspec.engine.costs import Costs
 from localspec.engine.distribution import Distribution
-from localspec.engine.drafters.base import Draft
+from localspec.engine.drafters.base import Copier, Draft
 from localspec.engine.drafters.draft_model import DraftModel
-from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.horizon import BINS, LONGEST, Horizon
 
 # How sure the draft model is of its most probable token, in classes, and how often that token is right: where lookup is
@@ -72,7 +72,7 @@ class Chain:
     """The builder of drafts for one engine; it remembers how good each kind of token has been."""
 
     costs: Costs
-    lookup: Lookup | None
+    lookup: Copier | None
     model: DraftModel | None
     own_rates: RateTable = field(default_factory=lambda: RateTable(weight=12.0, memory=0.997))
     copy_rates: RateTable = field(default_factory=lambda: RateTable(weight=12.0, memory=0.997))
@@ -90,6 +90,8 @@ class Chain:
     run: _Run | None = None
     usage: float = 0.5
     """Share of steps, of late, that asked the draft model."""
+    uncopied: float = 1.0
+    """Tokens per plain step where there is nothing to copy."""
     _since_solved: int = _SOLVE_EVERY
 
     def build(
@@ -125,6 +127,8 @@ class Chain:
 
     def follow(self, emitted: Sequence[int]) -> None:
         """Watch how far a copy would have carried, used or not; then look at the next one."""
+        if self.lookup is not None and self.lookup.calibrated:
+            return
         run = self.run or (_Run(self.proposed) if len(self.proposed.tokens) >= _LONG_COPY else None)
         self.run = run
         if run is None:
@@ -193,6 +197,9 @@ class _Build:
     state: int = 0
     """What the last token was like: 0 before the first, then its class of acceptance."""
     copy: Copy | None = None
+    planned: int = 0
+    """Tokens at the beginning that are copied from a document at once, without a look."""
+    planned_gain: float = 0.0
 
     def run(self) -> tuple[Draft, float]:
         """Add tokens while they pay."""
@@ -210,10 +217,15 @@ class _Build:
                 break
             if look_gain > copy_gain and model:
                 stride = 1
+                if not self.tokens:
+                    self.planned = 0
                 if not self._look(model, copy):
                     break
             else:
                 # Where copying on is best, it is so for many tokens: whether to look is asked ever more rarely.
+                if self.planned and copy:
+                    self._copy_planned(copy)
+                    continue
                 self._copy_on(copy, min(length, stride) if can_look else length)
                 stride *= 2
         return self._finish()
@@ -226,7 +238,7 @@ class _Build:
                 draft = self.chain.proposed = lookup.propose(self.limit, self.step)
             else:
                 draft = lookup.extend(self.tokens, self.limit - n)
-            self.copy = Copy(draft, n, self.chain.trust)
+            self.copy = Copy(draft, n, 1.0 if lookup.calibrated else self.chain.trust)
         return self.copy if self.copy and self.copy.left else None
 
     def _copy_on(self, copy: Copy | None, length: int) -> None:
@@ -240,8 +252,35 @@ class _Build:
         """The most that copying on from here can gain, and by how many tokens."""
         if copy is None or (self.model and copy.acceptance < _SURE_COPY):
             return 0.0, 0
+        if self.chain.lookup and self.chain.lookup.calibrated and not (self.chain.looked or copy.start):
+            return self._plan(copy)
         beyond = self.chain.horizon.beyond if self.model else None
         return copy.gain(self.reached, self.rate, self.chain.costs.target.ms, beyond)
+
+    def _plan(self, copy: Copy) -> tuple[float, int]:
+        """How much of a copy of a document to take, decided once."""
+        if self.tokens:
+            return 0.0, 0
+        costs = self.chain.costs
+        plain, target_ms = costs.plain_ms, costs.target.ms
+        price = self.chain.uncopied / plain
+        extra = {length: price * (target_ms(1 + length) - plain) for length in lengths(copy.left)}
+        self.planned, self.planned_gain = best_length(copy.draft.survival, extra)
+        return self.planned_gain, self.planned
+
+    def _copy_planned(self, copy: Copy) -> None:
+        """Take what was decided to be taken."""
+        length, draft = self.planned, copy.draft
+        self.tokens += draft.tokens[:length]
+        self.sources += [draft.drafter] * length
+        self.survival += draft.survival[:length]
+        self.q += [None] * length
+        self.reached = draft.survival[length - 1]
+        copy.done = length
+        self.state = 1 + min(3, int(4 * self.reached / draft.survival[length - 2])) if length > 1 else 1
+        if self.model:
+            for token in draft.tokens[:length]:
+                self.model.push(token)
 
     def _look_gain(self, copy: Copy | None) -> float:
         """What a look is expected to gain: the better token of two, or the knowledge to stop, for its price."""
@@ -338,9 +377,9 @@ class _Build:
         cost = self.chain.costs.target.ms
         expected, best, plain = 1.0, 0, 1.0 - self.rate * cost(1)
         best_value = plain
-        fixed = 0
+        fixed = self.planned
         if self.model and not self.model.may_cut:
-            fixed = max((i + 1 for i, q in enumerate(self.q) if q is not None), default=0)
+            fixed = max((fixed, *(i + 1 for i, q in enumerate(self.q) if q is not None)))
         for index, reached in enumerate(self.survival):
             expected += reached
             value = expected - self.rate * cost(2 + index)
@@ -354,4 +393,6 @@ class _Build:
             q if any(item is not None for item in q) else None,
             tuple(self.sources[:best]),
         )
-        return draft, best_value - plain
+        # What time is worth to a copy of a document is not what it is worth here.
+        planned = self.planned_gain * self.rate * self.chain.costs.plain_ms if self.planned else 0.0
+        return draft, max(best_value - plain, planned)

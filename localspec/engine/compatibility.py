@@ -5,7 +5,8 @@ from typing import Protocol
 
 from localspec.engine.errors import ModelError
 
-_PADDING = re.compile(r"\[?<?\|?(pad|unused|reserved|extra|dummy|placeholder)", re.IGNORECASE)
+_PADDING = re.compile(r"\[?<?\|?(pad|unused|reserved|extra|dummy|placeholder|image_soft)", re.IGNORECASE)
+"""Tokens that no text has: those that fill a vocabulary up, and the one in whose place Gemma 3 reads an image."""
 
 
 class TokenTexts(Protocol):

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -14,23 +14,21 @@ from localspec.engine.cores import performance_cores
 from localspec.engine.costs import MEASURED_WIDTHS, CostCurve, Costs
 from localspec.engine.drafters.base import Drafter
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
-from localspec.engine.drafters.lookup import Lookup
+from localspec.engine.drafters.place import PlaceLookup, Span
 from localspec.engine.errors import ContextFullError, Interrupted, UserError
 from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
 from localspec.engine.gguf import GgufHeader, inspect
 from localspec.engine.llama import Context, ContextSettings, LoadCancelledError, Model, devices, version
 from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
-from localspec.engine.policy import CHOICES, Chooser, Policy, Session
-from localspec.engine.sampling import Sampler, Sampling
+from localspec.engine.options import DEFAULT_LENGTHS, LONGEST_DRAFT, VERIFICATIONS, Options
+from localspec.engine.policy import Chooser, Policy, Session
+from localspec.engine.sampling import Sampler
 from localspec.engine.saved_state import Cache, ModelFile, read_caches, write_caches
 from localspec.engine.shortlist import DraftSampler
 from localspec.engine.step import Finish, Step, closing_step
 
-LONGEST_DRAFT = 32
-DEFAULT_LENGTHS = {"auto": 32, "draft": 4, "lookup": 10, "none": 0}
-"""Longest draft by drafter, where none is asked for."""
-VERIFICATIONS = ("auto", "match", "rejection")
+__all__ = ["DEFAULT_LENGTHS", "VERIFICATIONS", "Engine", "EngineSettings", "LoadProgress", "Options", "PromptProgress"]
 
 _DRAFT_BATCH = 256
 
@@ -56,47 +54,8 @@ class EngineSettings:
     """Time passes of every width at load (a second or two) rather than learn what they cost while answering."""
     cost_file: Path | None = None
     """Where measured costs are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How one answer is written."""
-
-    sampling: Sampling = field(default_factory=Sampling)
-    drafter: str = "auto"
-    draft_max: int | None = None
-    """Longest draft in tokens; None: the drafter's own."""
-    verification: str = "auto"
-    seed: int | None = None
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    logprobs: bool = False
-
-    def __post_init__(self) -> None:
-        if self.drafter not in CHOICES:
-            raise UserError(f"'{self.drafter}' is not a drafter; choose one of {', '.join(CHOICES)}.")
-        if self.verification not in VERIFICATIONS:
-            raise UserError(f"'{self.verification}' is not a verification; choose one of {', '.join(VERIFICATIONS)}.")
-        if self.draft_max is not None and not 1 <= self.draft_max <= LONGEST_DRAFT:
-            raise UserError(
-                f"A longest draft of {self.draft_max} makes no sense; give a number from 1 to {LONGEST_DRAFT}."
-            )
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise UserError(f"An answer of {self.max_tokens} tokens makes no sense; ask for at least 1.")
-        if self.seed is not None and not 0 <= self.seed < 2**32:
-            raise UserError(f"Seed {self.seed} makes no sense; give a whole number from 0 to 4294967295.")
-
-    @property
-    def resolved_draft_max(self) -> int:
-        """The longest draft."""
-        return DEFAULT_LENGTHS[self.drafter] if self.draft_max is None else self.draft_max
-
-    @property
-    def resolved_verification(self) -> str:
-        """`auto` is match when a seed is given or nothing is drawn at random, and rejection otherwise."""
-        if self.verification != "auto":
-            return self.verification
-        return "match" if self.seed is not None or self.sampling.greedy else "rejection"
+    note: str = ""
+    """A sentence for the person: what of these was reduced to fit into the memory. Empty where nothing was."""
 
 
 class Engine:
@@ -137,7 +96,7 @@ class Engine:
             self.draft = self._load(draft, "draft", progress)
             common = common_vocabulary(self.target.vocabulary, self.draft.vocabulary)
         self._context = self._context_of(self.target, length, 512, 1 + LONGEST_DRAFT, settings.kv_type)
-        self._lookup = Lookup()
+        self._lookup = PlaceLookup(self.target.vocabulary.piece)
         self._drafters: dict[str, Drafter] = {self._lookup.name: self._lookup}
         self._draft_model: DraftModel | None = None
         self._draft_context: Context
@@ -193,7 +152,7 @@ class Engine:
         if self._draft_model:
             costs.draft = CostCurve.measured({width: draft_ms(width) for width in widths})
             self._draft_context.pass_ms, self._draft_context.busy_seconds = draft_ms, 0.0
-        self._lookup = Lookup()
+        self._lookup = PlaceLookup(self.target.vocabulary.piece)
         self._lookup.observe(self._stream)
         self._drafters[self._lookup.name] = self._lookup
         self._session = Session(Chain(costs, self._lookup, self._draft_model))
@@ -219,15 +178,17 @@ class Engine:
         options: Options,
         on_prompt: PromptProgress | None = None,
         chooser: Callable[[Session], Chooser] | None = None,
+        documents: Sequence[Span] = (),
     ) -> Iterator[Step]:
         """Answer a prompt given as token ids; yields a Step for each target pass. `chooser` makes another policy than the
-        one that the options ask for, once the drafters have followed the prompt.
+        one that the options ask for, once the drafters have followed the prompt. `documents`: which tokens of the prompt are
+        texts that the answer may copy or edit, as (start, end), the one that it most likely does last.
 
         What the prompt has in common with the conversation so far is not read again. Raises ContextFullError when the
         prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop()` ends it with a
         last step; dropping the iterator is fine too.
         """
-        loop = self._begin(prompt, options, chooser)
+        loop = self._begin(prompt, options, chooser, documents)
         started = time.perf_counter()
         try:
             self._read_prompt(options, on_prompt)
@@ -289,7 +250,13 @@ class Engine:
         self._opened.append(context)
         return context
 
-    def _begin(self, prompt: Sequence[int], options: Options, chooser: Callable[[Session], Chooser] | None) -> Loop:
+    def _begin(
+        self,
+        prompt: Sequence[int],
+        options: Options,
+        chooser: Callable[[Session], Chooser] | None,
+        documents: Sequence[Span],
+    ) -> Loop:
         """Put everything at the beginning of an answer."""
         self._check(prompt, options)
         self._stopping = False
@@ -298,6 +265,7 @@ class Engine:
             context.resume()
         self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4))
         self._follow(prompt)
+        self._lookup.begin(documents, options.rewrites)
         sampler = self._sampler(self.target, options)
         sampler.begin(prompt)
         if self._draft_model and self.draft:

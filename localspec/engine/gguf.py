@@ -34,6 +34,7 @@ __all__ = [
     "kv_bytes_per_token",
     "parts",
     "read_header",
+    "read_header_of",
 ]
 
 _VERSIONS = (2, 3)
@@ -175,6 +176,15 @@ def read_header(path: Path, *, keep: Collection[str] = ()) -> GgufHeader:
         held, whole = _amount(header.size), _amount(header.data_end)
         raise ModelError(f"{path.name} is cut short: it holds {held} of {whole}; download it again.")
     return header
+
+
+def read_header_of(file: BinaryIO, size: int, name: str, *, keep: Collection[str] = ()) -> GgufHeader:
+    """The header of a GGUF that is read through `file`, `size` bytes long and called `name`, wherever it lies.
+
+    Only as much is read as the header takes; whether the rest is there is not looked at. `keep` as in `read_header`.
+    Raises ModelError, and OSError as `file` does.
+    """
+    return _read(Path(name), file, size, keep)
 
 
 def _file_size(path: Path) -> int:

@@ -11,6 +11,7 @@ from localspec.engine.chain import Chain
 from localspec.engine.drafters.base import Draft
 from localspec.engine.drafters.draft_model import DraftModel
 from localspec.engine.drafters.lookup import LONGEST_DRAFT, Lookup
+from localspec.engine.drafters.place import PlaceLookup
 from localspec.engine.engine import DEFAULT_LENGTHS
 from localspec.engine.errors import UserError
 from localspec.engine.fixed import Fixed
@@ -103,22 +104,27 @@ class _Learning:
     def __init__(self, longest: int, with_model: bool) -> None:
         self._longest, self._with_model = longest, with_model
         self._memory: policy.Session | None = None
-        self._lookup = Lookup()
+        self._lookup: Lookup | PlaceLookup = Lookup()
 
     def __call__(self, session: policy.Session) -> policy.Chooser:
         chain = session.chain
+        theirs = chain.lookup if isinstance(chain.lookup, PlaceLookup) else None
         if self._memory is None:
+            if theirs:
+                self._lookup = theirs.untaught()
             model = chain.model if self._with_model else None
             self._memory = policy.Session(Chain(deepcopy(chain.costs), self._lookup, model))
         self._lookup.rewind(0)
         self._lookup.observe(_stream(session))
+        if theirs and isinstance(self._lookup, PlaceLookup):
+            self._lookup.begin(theirs.documents)
         return _Own(policy.Policy(self._memory, self._longest), self._lookup)
 
 
 class _Own:
     """A policy whose lookup is not the engine's, and has to be told what was emitted."""
 
-    def __init__(self, chooser: policy.Policy, lookup: Lookup) -> None:
+    def __init__(self, chooser: policy.Policy, lookup: Lookup | PlaceLookup) -> None:
         self._chooser, self._lookup = chooser, lookup
         self.decision: Decision | None = None
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from localspec.engine.drafters.place import Span
 from localspec.engine.engine import Engine, Options
 from localspec.engine.step import Finish, Totals
 from localspec.measure.arms import Arm
@@ -55,11 +56,18 @@ class Bench:
     """One comparison on a loaded engine."""
 
     def __init__(
-        self, engine: Engine, arms: Sequence[Arm], options: Options, render: Render, profile: Profile | None = None
+        self,
+        engine: Engine,
+        arms: Sequence[Arm],
+        options: Options,
+        render: Render,
+        profile: Profile | None = None,
+        documents: Callable[[Sequence[int]], Sequence[Span]] = lambda _tokens: (),
     ) -> None:
         """`options`: of every answer; needs a seed, and the longest answer. `render`: a prompt's words as token ids.
-        `profile`: the device to simulate."""
+        `profile`: the device to simulate. `documents`: which of a prompt's tokens are documents."""
         self._engine, self._arms, self._options, self._render = engine, arms, options, render
+        self._documents = documents
         self._simulated = profile is not None
         if profile:
             engine.simulate(profile.target_ms, profile.draft_ms)
@@ -119,10 +127,9 @@ class Bench:
         options = replace(self._options, seed=seed)
         tokens: list[int] = []
         policy_ms: list[float] = []
-        totals = Totals()
-        for step in self._engine.generate(
-            self._render(prompt.turns[0]), options, reading, chooser=self._makers[arm.name]
-        ):
+        totals, ids = Totals(), self._render(prompt.turns[0])
+        documents = self._documents(ids)
+        for step in self._engine.generate(ids, options, reading, self._makers[arm.name], documents):
             tokens.extend(step.tokens)
             totals.add(step)
             policy_ms.append(step.policy_ms)

@@ -132,6 +132,8 @@ class Recorder:
     is_end: Callable[[int], bool]
     source: Source
     branch: int = BRANCH
+    watch: Callable[[NDArray[np.float32], NDArray[np.float32]], None] | None = None
+    """Told the logits of target and draft at every position, shapes (V,) and the part of the draft's that is common."""
     _sampler: Sampler = field(init=False)
 
     def __post_init__(self) -> None:
@@ -140,9 +142,7 @@ class Recorder:
 
     def record(self, prompt: Prompt, tokens: Sequence[int], longest: int = LONGEST_ANSWER) -> Recording:
         """Write one answer as plain decoding does it, one token a pass, and let the draft model follow."""
-        for context in (self.target, self.draft):
-            context.truncate(0)
-        self._decode(tokens[:-1])
+        self._read(list(tokens[:-1]))
         self._decode(tokens[-1:], rows=1)
         rows = [self._position()]
         while not (ended := self.is_end(rows[-1]["answer"])) and len(rows) < longest:
@@ -150,6 +150,16 @@ class Recorder:
             rows.append(self._position())
         arrays = {name: np.array([row[name] for row in rows], _type(name)) for name in PER_POSITION}
         return Recording(prompt.id, prompt.category, self.source, np.array(tokens, np.int32), ended=ended, **arrays)
+
+    def _read(self, tokens: list[int]) -> None:
+        """All of a prompt, or nothing where the contexts have read the very same one before: in parts it would be rounded
+        differently."""
+        contexts, length = (self.target, self.draft), len(tokens)
+        if all(context.tokens[:length] == tokens and context.truncate(length) == length for context in contexts):
+            return
+        for context in contexts:
+            context.truncate(0)
+        self._decode(tokens)
 
     def _decode(self, tokens: Sequence[int], rows: int = 0) -> None:
         self.target.decode(tokens, rows)
@@ -159,6 +169,8 @@ class Recorder:
     def _position(self) -> dict[str, Any]:
         """Everything about the position that the last decoded token leads to."""
         target_row, draft_row = self.target.row(0), self.draft.row(0)[: self.vocabulary]
+        if self.watch:
+            self.watch(target_row, draft_row)
         p, q = self._sampler.distribution(target_row), self._sampler.distribution(draft_row)
         key = self._key(len(self.target.tokens))
         answer, drafted = p.draw(key), q.draw(key)

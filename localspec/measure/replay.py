@@ -5,7 +5,7 @@ the time of their passes by a device profile. The same recording and profile giv
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from localspec.engine import policy
 from localspec.engine.chain import Chain
 from localspec.engine.costs import CostCurve, Costs
 from localspec.engine.distribution import Distribution
+from localspec.engine.drafters.base import Drafter
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
 from localspec.engine.drafters.lookup import Lookup
 from localspec.engine.generate import Loop, Request
@@ -25,10 +26,22 @@ _NO_TOKEN = -1
 _CONTEXT = 1 << 17
 
 
+class Answered(Protocol):
+    """A prompt and the answer to it."""
+
+    @property
+    def prompt(self) -> NDArray[np.int32]:
+        """Token ids."""
+
+    @property
+    def answer(self) -> NDArray[np.int32]:
+        """Token ids."""
+
+
 class RecordedTarget:
     """An evaluator that says what the target once said."""
 
-    def __init__(self, recording: Recording | None, profile: Profile) -> None:
+    def __init__(self, recording: Answered | None, profile: Profile) -> None:
         self.tokens: list[int] = []
         self.length, self.batch_size = _CONTEXT, 512
         self.busy_seconds = 0.0
@@ -149,27 +162,33 @@ class Session:
         """One answer under one arm. The totals' times are the profile's."""
         self._draft_model.context = RecordedDraftContext(recording, self._profile)
         prompt = recording.prompt.tolist()
-        target = RecordedTarget(recording, self._profile)
-        if len(prompt) > 1:
-            target.decode(prompt[:-1])
         for drafter in (self._lookup, self._draft_model):
             drafter.rewind(0)
             drafter.observe(prompt)
         self._draft_model.read(len(prompt) - 1)
         self._draft_model.begin(RecordedSampler(), Drafting.COUPLED, 0, greedy=True)
-        loop = Loop(
-            target=target,
-            sampler=RecordedSampler(),
-            policy=make(self._learned),
-            drafters=(self._lookup, self._draft_model),
-            codec=_NoText(),
-            request=Request(0, max_tokens=len(recording.answer)),
-            stream=prompt,
-        )
-        totals = Totals()
-        for step in loop.run():
-            totals.add(step)
-        return totals
+        return run_loop(recording, self._profile, make(self._learned), (self._lookup, self._draft_model))
+
+
+def run_loop(recorded: Answered, profile: Profile, chooser: policy.Chooser, drafters: Sequence[Drafter]) -> Totals:
+    """Write an answer once more with drafters that have followed its prompt. The totals' times are the profile's."""
+    prompt = recorded.prompt.tolist()
+    target = RecordedTarget(recorded, profile)
+    if len(prompt) > 1:
+        target.decode(prompt[:-1])
+    loop = Loop(
+        target=target,
+        sampler=RecordedSampler(),
+        policy=chooser,
+        drafters=drafters,
+        codec=_NoText(),
+        request=Request(0, max_tokens=len(recorded.answer)),
+        stream=prompt,
+    )
+    totals = Totals()
+    for step in loop.run():
+        totals.add(step)
+    return totals
 
 
 def device_ms(totals: Totals) -> float:

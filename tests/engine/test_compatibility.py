@@ -47,6 +47,7 @@ def test_twins() -> None:
         "<|reserved_special_token_5|>",
         "<|extra_id_0|>",
         "<dummy00001>",
+        "<image_soft_token>",
         "",
     ],
 )

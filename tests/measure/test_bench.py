@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from localspec.engine import policy
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.llama import quantize
 from localspec.engine.sampling import Sampling
@@ -367,3 +369,18 @@ def test_markdown_is_one_table(made_up: Summary) -> None:
     assert "| letters | auto | 2.50 | 3.33 | 75% | 3.00x | 2.20 to 3.80 |" in rows
     assert "| **geometric mean** | auto |  |  |  | **1.22x** |  |" in rows
     assert len(rows) == 2 + 4 + 2
+
+
+def test_arms_that_copy_know_the_documents(engine: Engine) -> None:
+    """As answers in the chat do; each arm with a lookup of its own."""
+    arm = parse_arms("lookup")[1]
+    make, seen = arm.start(), []
+
+    def watched(session: policy.Session) -> policy.Chooser:
+        chooser = make(session)
+        seen.append((chooser._lookup.documents, chooser._lookup is session.chain.lookup))
+        return chooser
+
+    bench = Bench(engine, [replace(arm, start=lambda: watched)], options(), render, documents=lambda _tokens: [(4, 12)])
+    assert len(list(bench.rounds(PROMPTS[:2]))) == 2
+    assert seen == [(((4, 12),), False)] * 2

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localspec.chat.messages import Document, attach_documents
 from localspec.engine.errors import UserError
 from localspec.measure.prompts import Prompt, limit_per_category, load_prompts
 
@@ -28,9 +29,21 @@ def test_our_documents_are_long_enough_to_copy_from() -> None:
             assert 150 <= words <= 450, prompt.id
         elif prompt.category == "code_editing":
             assert 24 <= lines <= 64, prompt.id
-            assert prompt.turns[0].count("```") == 2, prompt.id
         else:
             assert words < 100, prompt.id
+
+
+def test_what_is_to_be_edited_is_attached_as_a_document() -> None:
+    """Framed as the chat frames it, the instruction behind it: it is measured as people use it."""
+    for prompt in load_prompts():
+        if prompt.category in ("rewriting", "code_editing"):
+            framed = re.fullmatch(
+                r"--- document: (\S+) ---\n(.+)\n--- end of \1 ---\n\n(.+)", prompt.turns[0], re.DOTALL
+            )
+            assert framed, prompt.id
+            document, instruction = Document(framed[1], framed[2]), framed[3]
+            assert attach_documents([document], instruction) == prompt.turns[0]
+            assert "\n" not in instruction, prompt.id
 
 
 def test_spec_bench_lines_are_read(tmp_path: Path) -> None:

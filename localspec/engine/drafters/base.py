@@ -38,3 +38,18 @@ class Drafter(Protocol):
     def propose(self, limit: int, step: int) -> Draft:
         """Up to `limit` tokens that could follow the stream. `step` tells the target passes of an answer apart, for
         drafters that need random numbers."""
+
+
+class Copier(Drafter, Protocol):
+    """A drafter that copies from the stream."""
+
+    @property
+    def stream(self) -> Sequence[int]:
+        """The text as it has been followed so far."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether its promises are corrected already by what became of them in this answer."""
+
+    def extend(self, after: Sequence[int], limit: int) -> Draft:
+        """What it would propose if `after` followed the stream."""

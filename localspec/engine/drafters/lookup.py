@@ -38,6 +38,12 @@ class Lookup:
         self._rates = RateTable()
         self._last: list[tuple[int, _Key]] = []
         """What the last proposal said, token by token, and by which rate."""
+        self._voters: list[tuple[int, int]] | None = None
+
+    @property
+    def calibrated(self) -> bool:
+        """Promises are those of all answers so far."""
+        return False
 
     @property
     def stream(self) -> Sequence[int]:
@@ -50,13 +56,19 @@ class Lookup:
             self._rates.learn(key, _PRIORS[key[0]], float(token == proposed))
             if token != proposed:
                 break
-        self._last = []
+        self._last, self._voters = [], None
         self._index.extend(tokens)
 
     def rewind(self, length: int) -> None:
         """Take back everything from position `length` on."""
-        self._last = []
+        self._last, self._voters = [], None
         self._index.truncate(length)
+
+    def places(self) -> list[tuple[int, int]]:
+        """(place, match length) of earlier occurrences of the end of the stream, most recent first."""
+        if self._voters is None:
+            self._voters = self._index.places()
+        return self._voters
 
     def propose(self, limit: int, step: int) -> Draft:
         """The continuation that the longest matches agree on, as far as it is likely to be reached at all."""
@@ -69,6 +81,8 @@ class Lookup:
 
     def _copy(self, after: Sequence[int], limit: int) -> tuple[Draft, list[tuple[int, _Key]]]:
         voters = self._index.places(after)
+        if not after:
+            self._voters = voters
         stream = self._index.tokens
         said: list[tuple[int, _Key]] = []
         survival: list[float] = []

@@ -1,5 +1,6 @@
 """The devices that ggml sees, and their memory."""
 
+import contextlib
 import ctypes
 import sys
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from localspec.engine.llama.library import lib  # noqa: F401  (loads the library
 
 from llama_cpp._ggml import libggml as _ggml  # isort: skip
 
-_CPU = 0
+_CPU, _GPU, _INTEGRATED_GPU = 0, 1, 2
+_METAL = "MTL"
 
 _ggml.ggml_backend_dev_count.restype = ctypes.c_size_t
 _ggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
@@ -33,7 +35,12 @@ class Device:
     description: str
     is_cpu: bool
     free_bytes: int
+    """Of a Metal device what is left of the memory that the system recommends to keep resident."""
     total_bytes: int
+    is_gpu: bool = False
+    """Whether layers can be put on it; helpers of the CPU, such as a BLAS library, hold none."""
+    shares_memory: bool = False
+    """Whether its memory is a part of the system's."""
 
 
 def devices() -> list[Device]:
@@ -43,15 +50,20 @@ def devices() -> list[Device]:
         handle = _ggml.ggml_backend_dev_get(index)
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         _ggml.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
-        is_cpu = _ggml.ggml_backend_dev_type(handle) == _CPU
+        kind = _ggml.ggml_backend_dev_type(handle)
+        name = _ggml.ggml_backend_dev_name(handle).decode("utf-8", "replace")
+        is_cpu = kind == _CPU
         found.append(
             Device(
-                name=_ggml.ggml_backend_dev_name(handle).decode("utf-8", "replace"),
+                name=name,
                 description=_ggml.ggml_backend_dev_description(handle).decode("utf-8", "replace"),
                 is_cpu=is_cpu,
                 # ggml reports all of the CPU's memory as free.
                 free_bytes=min(free.value, system_memory_free() or free.value) if is_cpu else free.value,
                 total_bytes=total.value,
+                is_gpu=kind in (_GPU, _INTEGRATED_GPU),
+                # Metal's devices call themselves plain GPUs.
+                shares_memory=kind == _INTEGRATED_GPU or (kind == _GPU and name.startswith(_METAL)),
             )
         )
     return found
@@ -63,5 +75,25 @@ def system_memory_free() -> int | None:
         return None
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+            return min(int(line.split()[1]) * 1024, *_left_by_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")))
     return None
+
+
+def _left_by_limits(own: Path, groups: Path) -> list[int]:
+    """Bytes left of the limits that are set for this process and for the container it is in. `own`: the file with its
+    control group. `groups`: the folder of all control groups, version 2."""
+    left = [sys.maxsize]
+    try:
+        path = next(line[3:] for line in own.read_text().splitlines() if line.startswith("0::"))
+    except (OSError, StopIteration):
+        return left
+    folder = groups / path.strip("/")
+    for group in (folder, *folder.parents):
+        if not group.is_relative_to(groups):
+            break
+        with contextlib.suppress(OSError, ValueError):
+            # Pages of files are given back before anything else.
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used = int((group / "memory.current").read_text()) - int(stat.get("inactive_file", 0))
+            left.append(max(0, int((group / "memory.max").read_text()) - used))
+    return left
