@@ -9,8 +9,11 @@ from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama.model import ALL_LAYERS
 from localspec.engine.sampling import Sampling
-from localspec.hub.resolve import default_model, resolve
-from localspec.hub.starter import fetch_starter
+from localspec.hub.catalog import Catalog, load_catalog
+from localspec.hub.catalog_file import USER_CATALOG
+from localspec.hub.opening import choose
+from localspec.hub.pull import fetch_first_model
+from localspec.hub.resolve import default_model, pair_meant, paired_draft, resolve
 from localspec.interruption import Stoppable
 from localspec.settings import Folders, Settings, make_private
 
@@ -32,26 +35,47 @@ def engine_settings(
     progress: Callable[[str, int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> EngineSettings:
-    """What to load. With no model named and none installed, the starter model is fetched first; `progress` and `cancelled`
-    are those of `fetch_starter`. Raises UserError."""
-    draft = resolve(settings.draft, folders.models) if settings.draft and settings.draft != "none" else None
+    """What to load. The name of a pair alone brings its draft model along, where that is installed. With no model named and
+    none installed, the starter model is fetched first; `progress` and `cancelled` are those of `fetch_first_model`. Raises
+    UserError."""
+
+    def catalog() -> Catalog:
+        return load_catalog(folders.config / USER_CATALOG)
+
+    missing = ""
+    draft = resolve(settings.draft, folders.models, catalog) if settings.draft and settings.draft != "none" else None
+    if not settings.draft and settings.model and settings.drafter in ("auto", "draft"):
+        draft = paired_draft(settings.model, folders.models, catalog)
+        missing = "" if draft else _missing_draft(settings.model, folders, catalog)
     if settings.drafter == "draft" and draft is None:
         # Said before gigabytes are loaded in vain.
-        raise UserError("There is no draft model to draft with; name one with --draft, or choose --drafter lookup.")
+        remedy = missing or "name one with --draft, or choose --drafter lookup."
+        raise UserError(f"There is no draft model to draft with; {remedy}")
     if settings.model:
-        target = resolve(settings.model, folders.models)
+        target = resolve(settings.model, folders.models, catalog)
     else:
-        target = default_model(folders.models) or fetch_starter(folders.models, progress, cancelled)
+        target = default_model(folders.models) or fetch_first_model(folders.models, progress, cancelled)
+    layers = ALL_LAYERS if settings.gpu_layers == "all" else settings.gpu_layers
+    opening = choose(target, draft, settings.ctx, layers, settings.kv_type)
     return EngineSettings(
         target=target,
         draft=draft,
-        context_length=settings.ctx,
-        gpu_layers=ALL_LAYERS if settings.gpu_layers == "all" else int(settings.gpu_layers),
+        context_length=opening.context,
+        gpu_layers=opening.gpu_layers,
         threads=settings.threads,
         kv_type=settings.kv_type,
         measure_costs=settings.drafter == "auto",
         cost_file=_cost_file(folders),
+        note=f"{opening.note.rstrip('.')}; {missing}" if opening.note and missing else opening.note or missing,
     )
+
+
+def _missing_draft(model: str, folders: Folders, catalog: Callable[[], Catalog]) -> str:
+    """Where `model` is a pair of which only the target is installed: the sentence that says so."""
+    pair = pair_meant(model, folders.models, catalog)
+    if pair is None:
+        return ""
+    return f"{pair.draft.name}, which drafts for {pair.name}, is not installed; localspec pull {pair.name} gets it."
 
 
 def _cost_file(folders: Folders) -> Path | None:
@@ -85,6 +109,8 @@ def load_engine(
     doing = {"target": f"loading {chosen.target.stem}", "costs": "measuring how long this machine takes, only once"}
     if chosen.draft:
         doing["draft"] = f"loading {chosen.draft.stem}"
+    if chosen.note:
+        progress.tell(chosen.note)
     return Engine(chosen, loading)
 
 

@@ -1,16 +1,24 @@
 """From the name a person gives a model to the file it is in."""
 
+import contextlib
 import difflib
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from localspec.engine.errors import ModelError
+from localspec.engine.errors import ModelError, UserError
+from localspec.hub.catalog import Catalog, CatalogModel, Pair, load_catalog
+from localspec.hub.fit import bits
+from localspec.hub.origins import names_from, read_origins
+from localspec.hub.reference import HubReference, parse_reference
+from localspec.hub.remote import quantization_of
 from localspec.hub.starter import STARTER
 
 _SUFFIX = ".gguf"
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
-_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(:[\w.-]+|(/[\w.-]+)+\.gguf)?", re.ASCII | re.IGNORECASE)
+_FEWEST_BITS = 4
+"""A draft model with weights of fewer bits guesses much worse."""
 _LISTED = 8
 _SHOWN_CHARACTERS = 200
 
@@ -49,11 +57,12 @@ def default_model(models: Path) -> Path | None:
     return found[0].path if found else None
 
 
-def resolve(ref: str, models: Path) -> Path:
-    """The file that `ref` means: a path to a .gguf, or the name of a model installed in `models`.
+def resolve(ref: str, models: Path, catalog: Callable[[], Catalog] = load_catalog) -> Path:
+    """The file that `ref` means: a path to a .gguf, the name of a model installed in `models`, or of a model or pair of
+    the catalog that is installed there, in the best quantization that is.
 
     Names are matched without regard to case, whole ones first, then beginnings that only one model has. Raises
-    ModelError where `ref` means nothing, more than one model, or a hub reference.
+    ModelError where `ref` means nothing, more than one model, or something that is not installed.
     """
     if not ref.strip():
         raise ModelError("The model's name is empty: give the path of a .gguf file or the name of an installed model.")
@@ -63,12 +72,9 @@ def resolve(ref: str, models: Path) -> Path:
     if _is_file(path) and (is_gguf or "/" in ref):
         return _checked_part(path)
     if "/" not in ref:
-        return _checked_part(_named(ref, models))
-    if _HUB.fullmatch(ref) and not _is_folder(Path(ref.split("/")[0])) and not (is_gguf and ref.count("/") == 1):
-        raise ModelError(
-            f"{ref} is a hub reference, and localspec does not download those: download the .gguf file and give its "
-            "path."
-        )
+        return _checked_part(_named(ref, models, catalog))
+    if parse_reference(ref) and not _is_folder(Path(ref.split("/")[0])) and not (is_gguf and ref.count("/") == 1):
+        return _checked_part(_from_the_hub(ref, models, catalog))
     if _is_folder(path):
         raise ModelError(f"{ref} is a folder: give the path of a .gguf file in it.")
     raise ModelError(
@@ -77,21 +83,98 @@ def resolve(ref: str, models: Path) -> Path:
     )
 
 
-def _named(ref: str, models: Path) -> Path:
+def installed_as(model: CatalogModel, found: Iterable[InstalledModel], catalog: Catalog) -> list[InstalledModel]:
+    """The installed files of a model of the catalog, the best quantization, which is the largest, first."""
+    ours = [item for item in found if catalog.model_of(item.path) == model]
+    return sorted(ours, key=lambda item: item.bytes, reverse=True)
+
+
+def installed_draft(model: CatalogModel, found: Iterable[InstalledModel], catalog: Catalog) -> InstalledModel | None:
+    """The installed file of a draft model to use: the smallest of 4 bits and more, since a draft model has to be fast."""
+    ours = installed_as(model, found, catalog)
+    good = [item for item in ours if bits(quantization_of(item.path.name)) >= _FEWEST_BITS]
+    return (good or ours)[-1] if ours else None
+
+
+def paired_draft(ref: str, models: Path, catalog: Callable[[], Catalog] = load_catalog) -> Path | None:
+    """The draft model that goes with `ref`, where that is the name of a pair and its draft model is installed."""
+    pair = pair_meant(ref, models, catalog)
+    draft = installed_draft(pair.draft, installed(models), catalog()) if pair else None
+    return draft.path if draft else None
+
+
+def pair_meant(ref: str, models: Path, catalog: Callable[[], Catalog] = load_catalog) -> Pair | None:
+    """The pair that `ref` names; None where it is a path, or an installed model's own name."""
+    if "/" in ref or ref.lower().endswith(_SUFFIX):
+        return None
+    if any(item.name.casefold() == ref.casefold() for item in installed(models)):
+        return None
+    pair = catalog().get(ref)
+    return pair if isinstance(pair, Pair) else None
+
+
+def installed_at(path: Path) -> InstalledModel:
+    """The model whose first or only file is `path`, wherever that is."""
+    part = _PART.fullmatch(path.name)
+    name = part["stem"] if part else path.name.removesuffix(path.suffix)
+    return InstalledModel(name, path, sum(file.stat().st_size for file in parts_of(path) if _is_file(file)))
+
+
+def _named(ref: str, models: Path, catalog: Callable[[], Catalog]) -> Path:
     name = ref[: -len(_SUFFIX)] if ref.lower().endswith(_SUFFIX) else ref
     found = installed(models)
     # Part 1 of a split model may be called by its file name as well.
     whole = [model for model in found if name.casefold() in (model.name.casefold(), model.path.stem.casefold())]
     exact = [model for model in whole if name in (model.name, model.path.stem)]
+    known = None if whole else catalog().get(name)
+    if known is not None:
+        model = known.target if isinstance(known, Pair) else known
+        whole = installed_as(model, found, catalog())[:1]
     matches = exact or whole or [model for model in found if model.name.casefold().startswith(name.casefold())]
     if len(matches) == 1:
         return matches[0].path
     if matches:
         raise ModelError(f"{ref} could be {_listing(matches, 'or')}: give more of the name.")
+    if known is None:
+        with contextlib.suppress(UserError):
+            known = catalog().find(name)
+    if known is not None:
+        raise ModelError(f"{known.name} is not installed: localspec pull {known.name} downloads it.")
     raise ModelError(
         f"No model called {_shown(ref)} is installed: give the path of a .gguf file or the name of an installed model"
         f"{_offer(models, name)}."
     )
+
+
+def _from_the_hub(ref: str, models: Path, catalog: Callable[[], Catalog]) -> Path:
+    """The installed file that a hub reference means: by where it came from, else, for files that were put there by hand, by
+    its name, or by what the catalog says of its repository; of several the largest."""
+    reference = parse_reference(ref)
+    assert reference is not None
+    found, names = installed(models), names_from(models, reference)
+    ours = [item for item in found if item.path.name in names]
+    if not ours:
+        known = read_origins(models)
+        ours = _by_hand(reference, [item for item in found if item.path.name not in known], catalog)
+    if not ours:
+        raise ModelError(f"{_shown(ref)} is not installed: localspec pull {_shown(ref)} downloads it.")
+    return max(ours, key=lambda item: item.bytes).path
+
+
+def _by_hand(
+    reference: HubReference, found: list[InstalledModel], catalog: Callable[[], Catalog]
+) -> list[InstalledModel]:
+    if reference.file:
+        name = reference.file.rpartition("/")[2].casefold()
+        return [item for item in found if item.path.name.casefold() == name]
+    known, wanted = catalog(), (reference.quantization or "").casefold()
+    return [
+        item
+        for model in known.models
+        if model.repository.casefold() == reference.repository.casefold()
+        for item in installed_as(model, found, known)
+        if not wanted or quantization_of(item.path.name).casefold() == wanted
+    ]
 
 
 def _offer(models: Path, name: str = "") -> str:
@@ -125,6 +208,12 @@ def _checked_part(path: Path) -> Path:
         if not _is_file(file):
             raise ModelError(f"{file} is missing: put all {len(parts)} parts of the model in one folder.")
     return path
+
+
+def parts_of(path: Path) -> list[Path]:
+    """All files of the model whose first or only file is `path`, whether they are there or not."""
+    part = _PART.fullmatch(path.name)
+    return _parts(path, part) if part else [path]
 
 
 def _parts(path: Path, part: re.Match[str]) -> list[Path]:

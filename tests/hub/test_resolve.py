@@ -3,7 +3,10 @@ from pathlib import Path
 import pytest
 
 from localspec.engine.errors import ModelError
-from localspec.hub.resolve import InstalledModel, default_model, installed, resolve
+from localspec.hub.catalog import Catalog
+from localspec.hub.origins import record_origins
+from localspec.hub.remote import RemoteFile
+from localspec.hub.resolve import InstalledModel, default_model, installed, paired_draft, resolve
 from localspec.hub.starter import STARTER
 
 
@@ -21,6 +24,10 @@ def put(folder: Path, *names: str, size: int = 3) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         (folder / name).write_bytes(bytes(size))
+
+
+def installed_files(shelf: Path) -> list[Path]:
+    return [model.path for model in installed(shelf)]
 
 
 def refusal(ref: str, shelf: Path) -> str:
@@ -119,7 +126,60 @@ def test_long_lists_are_cut(shelf):
     "ref", ["user/Some-Model-GGUF", "user/repo:Q4_K_M", "user/repo/file.gguf", "user/repo/q4/f.gguf"]
 )
 def test_hub_references_are_recognized(ref, shelf):
-    assert refusal(ref, shelf).startswith(f"{ref} is a hub reference")
+    assert refusal(ref, shelf) == f"{ref} is not installed: localspec pull {ref} downloads it."
+
+
+def test_a_hub_reference_is_the_installed_file_it_means(shelf):
+    put(shelf, "file.gguf", "Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B-Q8_0.gguf")
+    assert resolve("user/repo/q4/FILE.gguf", shelf) == shelf / "file.gguf"
+    assert resolve("Qwen/Qwen3-8B-GGUF:q4_k_m", shelf) == shelf / "Qwen3-8B-Q4_K_M.gguf"
+    assert resolve("Qwen/Qwen3-8B-GGUF", shelf) in installed_files(shelf)
+    assert refusal("Qwen/Qwen3-8B-GGUF:Q6_K", shelf).endswith("localspec pull Qwen/Qwen3-8B-GGUF:Q6_K downloads it.")
+    assert refusal("Qwen/Qwen3-14B-GGUF", shelf).startswith("Qwen/Qwen3-14B-GGUF is not installed")
+
+
+def test_a_hub_reference_is_what_was_pulled_under_it(shelf):
+    put(shelf, "someone--model-Q4.gguf", "model-Q4.gguf")
+    files = [RemoteFile("someone/repo", "c0ffee", f"sub/model-Q{bits}.gguf", 3, "etag", None) for bits in (4, 8)]
+    record_origins(shelf, {"someone--model-Q4.gguf": files[0]})
+    for ref in ("someone/repo", "Someone/Repo:q4", "someone/repo@main:Q4"):
+        assert resolve(ref, shelf) == shelf / "someone--model-Q4.gguf"
+    assert refusal("someone/repo:Q8", shelf).startswith("someone/repo:Q8 is not installed")
+
+
+def test_a_name_of_the_catalog_is_its_best_installed_file(shelf):
+    put(shelf, "Qwen3-8B-Q4_K_M.gguf", size=4)
+    put(shelf, "qwen3-8b-q8_0.gguf", size=8)
+    put(shelf, "Qwen3-8B-Instruct-Q4_K_M.gguf", size=9)
+    assert resolve("qwen3-8B", shelf) == shelf / "qwen3-8b-q8_0.gguf"
+    put(shelf, "qwen3-8b.gguf")
+    assert resolve("qwen3-8B", shelf) == shelf / "qwen3-8b.gguf"
+
+
+def test_a_name_of_the_catalog_that_is_not_installed_says_how_to_have_it(shelf):
+    assert refusal("QWEN3-8b", shelf) == "qwen3-8b is not installed: localspec pull qwen3-8b downloads it."
+    assert refusal("llama-3.3", shelf) == "llama-3.3-70b is not installed: localspec pull llama-3.3-70b downloads it."
+    assert refusal("qwen3-0.6b.gguf", shelf).endswith("localspec pull qwen3-0.6b downloads it.")
+    put(shelf, "Llama-3.3-mine.gguf")
+    assert resolve("llama-3.3", shelf) == shelf / "Llama-3.3-mine.gguf"
+
+
+def test_a_catalog_of_ones_own_is_asked(shelf):
+    empty = Catalog((), ())
+    with pytest.raises(ModelError, match="No model called qwen3-8b is installed"):
+        resolve("qwen3-8b", shelf, lambda: empty)
+
+
+def test_the_name_of_a_pair_brings_its_draft_model_along(shelf):
+    put(shelf, "Qwen3-8B-Q4_K_M.gguf")
+    assert paired_draft("qwen3-8b", shelf) is None
+    put(shelf, "Qwen3-0.6B-Q8_0.gguf", size=8)
+    assert paired_draft("Qwen3-8B", shelf) == shelf / "Qwen3-0.6B-Q8_0.gguf"
+    put(shelf, "Qwen3-0.6B-Q4_K_M.gguf", size=4)
+    put(shelf, "Qwen3-0.6B-Q2_K.gguf", size=2)
+    assert paired_draft("Qwen3-8B", shelf) == shelf / "Qwen3-0.6B-Q4_K_M.gguf"
+    for other in ("qwen3-0.6b", "Qwen3-8B-Q4_K_M", "qwen3-8", "qwen3-8b.gguf", "./qwen3-8b", "nothing"):
+        assert paired_draft(other, shelf) is None
 
 
 @pytest.mark.parametrize("ref", ["/none/m.gguf", "./m.gguf", "../m", "folder/m.gguf", "here/x/m.gguf", "bad\0/m"])
