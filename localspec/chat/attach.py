@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import os
 import re
 import shlex
-import stat
 from pathlib import Path
+from urllib.parse import unquote
 
+from localspec.chat import office
 from localspec.chat.messages import Document
+from localspec.chat.text_file import read_text_file
 from localspec.engine.errors import UserError
-
-MOST_BYTES = 20_000_000
-"""No model reads more, and a person who attaches it has taken the wrong file."""
 
 _PASTE_CHARACTERS, _PASTE_LINES = 1000, 8
 _CHARACTERS_PER_TOKEN = 4
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LONGEST_DRAGGED = 10_000
+_FULL = ("/", "~", "'", '"', "file://")
+"""How a full path begins, or what it is put in."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_document(path: Path) -> Document:
-    """The text of a file under the file's name; UTF-8, or UTF-16 with its mark. Line ends stay as they are in the file.
+    """The text of a file under the file's name, with newlines for line ends. That of a PDF or a Word file is taken out of it.
 
     A leading ~ is the home folder. Raises UserError for anything else than a text, and where there is nothing to read.
     """
     path = expanded(path)
-    data = _read(path)
-    try:
-        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
-    except UnicodeDecodeError:
-        what = "is not a text file: attach its text" if b"\0" in data else "is not UTF-8 text: save it as UTF-8"
-        raise UserError(f"{path} {what}.") from None
-    if "\0" in text:
-        raise UserError(f"{path} is not a text file: attach its text.")
+    text = office.read(path) if office.is_office(path) else read_text_file(path).content.text
     if not text:
         raise UserError(f"{path} is empty: there is nothing to attach.")
-    return Document(_SURROGATES.sub("\ufffd", path.name), text)
+    # What was made of the text of a PDF is no PDF.
+    file = None if office.is_office(path) else path.absolute()
+    return Document(_SURROGATES.sub("\ufffd", path.name), text, file)
 
 
 def written_path(words: str) -> Path:
@@ -50,6 +45,36 @@ def written_path(words: str) -> Path:
             if len(parts) == 1:
                 return Path(parts[0])
     return path
+
+
+def dragged_paths(paste: str) -> list[Path]:
+    """The files that were dropped on the terminal, which pastes their paths then; none where the paste is anything else.
+
+    Only full paths count: somebody who pastes the name of a file may mean the name.
+    """
+    words = paste.strip()
+    if not words or len(words) > _LONGEST_DRAGGED or "\n" in words or not words.startswith(_FULL):
+        return []
+    try:
+        several = shlex.split(words)
+    except ValueError:
+        several = []
+    for names in ([words], several):
+        paths = [expanded(_from_url(name)) for name in names]
+        if paths and all(path.is_absolute() and _is_file(path) for path in paths):
+            return paths
+    return []
+
+
+def _from_url(name: str) -> Path:
+    return Path(unquote(name.removeprefix("file://")) if name.startswith("file://") else name)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def expanded(path: Path) -> Path:
@@ -74,31 +99,3 @@ def pasted_text(paste: str) -> str:
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text has, without asking a model."""
     return -(-len(text) // _CHARACTERS_PER_TOKEN)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        # Opening a pipe would wait for its other end.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            return _read_text_file(path, descriptor)
-        finally:
-            os.close(descriptor)
-    except FileNotFoundError:
-        raise UserError(f"There is no file {path}: check the path.") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"{path} cannot be read: {reason}.") from None
-
-
-def _read_text_file(path: Path, descriptor: int) -> bytes:
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISDIR(mode):
-        raise UserError(f"{path} is a folder: attach the files in it one by one.")
-    if not stat.S_ISREG(mode):
-        raise UserError(f"{path} is not a file: attach a text file.")
-    with os.fdopen(descriptor, "rb", closefd=False) as stream:
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise UserError(f"{path} is larger than {MOST_BYTES // 10**6} MB: attach the part that matters.")
-    return data

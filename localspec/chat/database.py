@@ -4,9 +4,10 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from localspec.chat.kept_documents import drop_unused, take_out_of_messages
 from localspec.engine.errors import UserError
 from localspec.settings import make_private
 
@@ -22,7 +23,7 @@ _KEPT_SECONDS = 30 * 24 * 3600
 FORGET = "DELETE FROM texts WHERE rowid NOT IN (SELECT key FROM entries)"
 """Takes out of the search index what has been removed."""
 
-_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+_MIGRATIONS: tuple[tuple[str | Callable[[sqlite3.Connection], None], ...], ...] = (
     (
         """CREATE TABLE chats (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -56,8 +57,31 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX entries_to_index ON entries (key) WHERE NOT indexed",
     ),
+    (
+        "CREATE TABLE documents (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",
+        take_out_of_messages,
+        "CREATE INDEX entries_with_documents ON entries (key) WHERE documents <> '[]'",
+        # What became of a document, see chat/versions.py: `document` and `source` are digests,
+        # `name` is that of the document, `path` its file, `state` where the writing can be gone on with.
+        """CREATE TABLE versions (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            document TEXT NOT NULL REFERENCES documents (digest),
+            source TEXT NOT NULL REFERENCES documents (digest),
+            result BLOB NOT NULL,
+            name TEXT NOT NULL,
+            path BLOB,
+            instruction TEXT NOT NULL,
+            finish TEXT,
+            state TEXT,
+            rejected TEXT NOT NULL DEFAULT '[]',
+            created REAL NOT NULL,
+            updated REAL NOT NULL
+        )""",
+        "CREATE INDEX versions_by_document ON versions (document)",
+    ),
 )
-"""What each version adds to the one before it. A version that has been published is never changed."""
+"""What each version adds to the one before it: statements, and functions that move what is there. A version that has been
+published is never changed."""
 
 VERSION = len(_MIGRATIONS)
 
@@ -193,13 +217,17 @@ def _migrate(database: sqlite3.Connection, path: Path) -> None:
         # Another program may have been quicker.
         _check(database, path)
         for migration in _MIGRATIONS[_number(database, "user_version") :]:
-            for statement in migration:
-                database.execute(statement)
+            for change in migration:
+                if callable(change):
+                    change(database)
+                else:
+                    database.execute(change)
         database.execute(f"PRAGMA application_id = {_OURS}")
         database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _purge(database: sqlite3.Connection) -> None:
+    """Drop what has been deleted long ago, and the texts that only that referred to."""
     old = (time.time() - _KEPT_SECONDS,)
     if database.execute("SELECT 1 FROM chats WHERE deleted_at < ?", old).fetchone():
         with transaction(database):
@@ -207,3 +235,7 @@ def _purge(database: sqlite3.Connection) -> None:
             # There is an index only once somebody has searched.
             with contextlib.suppress(sqlite3.OperationalError):
                 database.execute(FORGET)
+            drop_unused(database)
+    elif database.execute("SELECT 1 FROM versions WHERE updated < ?", old).fetchone():
+        with transaction(database):
+            drop_unused(database)

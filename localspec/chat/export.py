@@ -2,10 +2,12 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 
-from localspec.chat.store import Chat, finite
+from localspec.chat.rows import finite
+from localspec.chat.store import Chat
 from localspec.chat.thread import Entry
 
 _UNTITLED = "Untitled chat"
@@ -43,9 +45,15 @@ def to_json(chat: Chat) -> str:
         "system": chat.system,
         "settings": chat.settings,
         "shown": [entry.id for entry in thread.path()],
-        "messages": [asdict(thread.entries[id_]) for id_ in sorted(thread.entries)],
+        "messages": [_values(thread.entries[id_]) for id_ in sorted(thread.entries)],
     }
     return json.dumps(finite(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    """Where the person's files lie is nobody's business."""
+    documents = [{"name": document.name, "text": document.text} for document in entry.documents]
+    return {**asdict(replace(entry, documents=())), "documents": documents}
 
 
 def _said(entry: Entry) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -23,6 +24,8 @@ class Document:
 
     name: str
     text: str
+    path: Path | None = field(default=None, compare=False)
+    """The text file it was read from."""
 
 
 def attach_documents(documents: Sequence[Document], words: str) -> str:

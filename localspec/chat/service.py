@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from localspec.chat.answer_options import AnswerOptions
+from localspec.chat.answer_options import AnswerOptions, sampling_of
+from localspec.chat.document_spans import document_spans
 from localspec.chat.fit import fit
 from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
@@ -113,6 +114,11 @@ class Answerer:
         self.left_out = 0
         """How many messages the last answer was written without, because the context is full."""
 
+    @property
+    def options(self) -> Options:
+        """How it answers where nothing of its own is asked for."""
+        return self._options
+
     def answer(
         self,
         messages: Sequence[Message],
@@ -139,7 +145,9 @@ class Answerer:
         written = self._last = self._begin(self._fitting(turns, begun, chosen.max_tokens), begun)
         self._recall(chat)
         try:
-            for step in self.engine.generate([*written.before, *written.tokens], chosen, on_prompt):
+            prompt = [*written.before, *written.tokens]
+            documents = document_spans(prompt, self.engine.target.vocabulary.piece)
+            for step in self.engine.generate(prompt, chosen, on_prompt, documents=documents):
                 written.add(step)
                 if step.finish and self._ends_inside_a_character(written.tokens):
                     written.whole = False
@@ -148,6 +156,10 @@ class Answerer:
             # The caches may still be those of another chat, and must not be kept as those of this one.
             self._chat = None
             raise
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, without those of the template around it."""
+        return len(self.engine.target.vocabulary.tokenize(text, special=False))
 
     def keep(self, unwanted: Callable[[], bool]) -> None:
         """Write down what has been read of the chat of the last answer, where that is worth it; between two answers."""
@@ -237,6 +249,12 @@ class Pair:
     """Tokens."""
     cost_curve: dict[int, float]
     """Milliseconds of a target pass by its width, as known now."""
+    sampling: dict[str, float] = field(default_factory=dict)
+    """How an answer is sampled that asks for nothing of its own, by the names of settings."""
+    recommended: tuple[str, ...] = ()
+    """Those of them that are as the model's file recommends."""
+    note: str = ""
+    """What was reduced so that it fits into the memory: a sentence, empty where nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +276,15 @@ class Wrote:
     """Tokens of the conversation."""
 
 
-def pair_of(engine: Engine) -> Pair:
+def pair_of(answerer: Answerer) -> Pair:
     """Names are those of the files, without their ending."""
-    settings = engine.settings
-    draft = settings.draft.stem if settings.draft else None
-    return Pair(settings.target.stem, draft, engine.context_length, engine.costs.target.table())
+    engine, sampling = answerer.engine, sampling_of(answerer.options)
+    draft = engine.settings.draft.stem if engine.settings.draft else None
+    found = engine.target.recommended_sampling()
+    recommended = tuple(name for name, value in sampling.items() if found.get(name) == value)
+    curve = engine.costs.target.table()
+    note = engine.settings.note
+    return Pair(engine.settings.target.stem, draft, engine.context_length, curve, sampling, recommended, note)
 
 
 class ChatService:
@@ -273,7 +295,7 @@ class ChatService:
         log_to_file(log_file.parent, "localspec.llama", "localspec.engine", "localspec.chat", LOGGER_NAME)
         self._link = link
         self._answerer = wanted.load(_LinkReport(link))
-        link.send(pair_of(self._answerer.engine))
+        link.send(pair_of(self._answerer))
 
     def answer(
         self, messages: Sequence[Message], goes_on: bool, options: AnswerOptions | None, chat: int | None
@@ -283,7 +305,11 @@ class ChatService:
         steps = self._answerer.answer(messages, self._on_prompt, goes_on=goes_on, options=options, chat=chat)
         for step in steps:
             yield Wrote(step, len(engine.stream))
-        yield pair_of(engine)
+        yield pair_of(self._answerer)
+
+    def count(self, text: str) -> Iterator[int]:
+        """Answerer.count."""
+        yield self._answerer.count(text)
 
     def stop(self) -> None:
         """End the answer under way, from any thread."""

@@ -1,7 +1,6 @@
 """The chats of a person, kept in one file that several programs may use at the same time."""
 
 import json
-import math
 import sqlite3
 import threading
 import time
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from localspec.chat import search as full_text
 from localspec.chat.database import damaged, explained, open_database, transaction
-from localspec.chat.messages import Document
+from localspec.chat.kept_documents import drop_unused
+from localspec.chat.rows import entry_of, known, storable, to_json, values
 from localspec.chat.thread import Entry, Thread
 from localspec.engine.errors import UserError
 
@@ -73,7 +73,7 @@ class Store:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._lock = threading.RLock()
         self._places: dict[int, dict[int, _Place]] = {}
         """By chat, and by the id that a message has for whoever uses this store."""
@@ -89,23 +89,28 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file. Closing twice is no error."""
-        with self._lock, explained(self._path):
+        with self._lock, explained(self.path):
             self._database.close()
+
+    def wait_at_most(self, seconds: float) -> None:
+        """How long to wait for another program that is writing: PATIENCE at first."""
+        with self.reading() as database:
+            database.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
 
     def create(self, model: str, system: str | None = None) -> int:
         """A new chat; it is listed once it has a message."""
-        with self._writing() as database:
+        with self.writing() as database:
             now = time.time()
             row = database.execute(
                 "INSERT INTO chats (model, system, created, updated) VALUES (?, ?, ?, ?)",
-                (_storable(model), system and _storable(system), now, now),
+                (storable(model), system and storable(system), now, now),
             )
-            return _known(row.lastrowid)
+            return known(row.lastrowid)
 
     def chats(self, search: str = "", limit: int = 500) -> list[ChatInfo]:
         """The chats that have messages, newest first; with `search` those in which all its words occur."""
-        words = full_text.words_of(_storable(search))
-        with self._reading() as database:
+        words = full_text.words_of(storable(search))
+        with self.reading() as database:
             hits = full_text.find(database, words) if words else {}
             rows = database.execute(
                 f"{_INFO} AND EXISTS (SELECT 1 FROM entries WHERE chat = chats.id) ORDER BY updated DESC, id DESC"
@@ -122,20 +127,19 @@ class Store:
 
     def load(self, chat: int) -> Chat:
         """A chat with all its branches."""
-        with self._reading() as database:
+        with self.reading() as database:
             # One transaction, so that nobody writes between the queries.
             database.execute("BEGIN")
             try:
                 info = ChatInfo(*self._existing(chat))
                 row = database.execute("SELECT system, settings, leaf FROM chats WHERE id = ?", (chat,)).fetchone()
                 rows = database.execute("SELECT * FROM entries WHERE chat = ? ORDER BY id", (chat,)).fetchall()
-            finally:
-                database.execute("COMMIT")
-            system, settings, leaf = row
-            try:
+                system, settings, leaf = row
                 return Chat(info, system, json.loads(settings), self._thread(chat, rows, leaf))
             except (TypeError, ValueError, KeyError) as error:
-                raise UserError(damaged(self._path)) from error
+                raise UserError(damaged(self.path)) from error
+            finally:
+                database.execute("COMMIT")
 
     def save(self, chat: int, entry: Entry) -> None:
         """Write a message, a new one or one that has changed.
@@ -144,18 +148,18 @@ class Store:
         a new one of a person brings back a chat that has been deleted meanwhile.
         """
         with self._lock:
-            with self._writing() as database:
+            with self.writing() as database:
                 self._existing(chat, deleted=True)
                 now = time.time()
                 place = self._update(chat, entry, now) or self._insert(chat, entry, now)
                 database.execute("UPDATE chats SET updated = ? WHERE id = ?", (now, chat))
                 if entry.role == "user":
-                    title = _storable(title_of(entry))
+                    title = storable(title_of(entry))
                     database.execute("UPDATE chats SET title = ? WHERE id = ? AND title = ''", (title, chat))
             # Only what has been written is known: a key that was not may be given to another message.
             self._places.setdefault(chat, {})[entry.id] = place
             if entry.role == "user" or entry.finish:
-                with self._reading() as database:
+                with self.reading() as database:
                     full_text.index(database, place.key)
 
     def remove(self, chat: int, entry: int) -> None:
@@ -164,63 +168,65 @@ class Store:
             place = self._places.get(chat, {}).get(entry)
             if place is None:
                 return
-            with self._writing() as database:
+            with self.writing() as database:
                 self._remove(database, chat, place)
             del self._places[chat][entry]
 
     def show(self, chat: int, leaf: int | None) -> None:
         """The branch that ends with `leaf` is the one that is shown."""
-        with self._writing() as database:
+        with self.writing() as database:
             self._existing(chat, deleted=True)
             database.execute("UPDATE chats SET leaf = ? WHERE id = ?", (self._id(chat, leaf), chat))
 
     def rename(self, chat: int, title: str) -> None:
         """Give a chat a title of one line; an empty one is replaced by the first words of the chat."""
-        with self._writing() as database:
+        with self.writing() as database:
             self._existing(chat)
-            line = _storable(_one_line(title))
+            line = storable(_one_line(title))
             database.execute("UPDATE chats SET title = ?, named = ? WHERE id = ?", (line, bool(line), chat))
             if not line:
                 first = database.execute(
                     "SELECT * FROM entries WHERE chat = ? AND role = 'user' ORDER BY id LIMIT 1", (chat,)
                 ).fetchone()
-                made = title_of(_entry(first)) if first else ""
+                made = title_of(entry_of(database, first)) if first else ""
                 database.execute("UPDATE chats SET title = ? WHERE id = ?", (made, chat))
 
     def configure(self, chat: int, system: str | None, settings: dict[str, JSON]) -> None:
         """Keep what a chat sets for itself."""
-        with self._writing() as database:
+        with self.writing() as database:
             self._existing(chat, deleted=True)
             database.execute(
                 "UPDATE chats SET system = ?, settings = ? WHERE id = ?",
-                (system and _storable(system), _json(settings), chat),
+                (system and storable(system), to_json(settings), chat),
             )
 
     def name_model(self, chat: int, model: str) -> None:
         """The model of a chat that was begun before one was loaded."""
-        with self._writing() as database:
-            database.execute("UPDATE chats SET model = ? WHERE id = ? AND model = ''", (_storable(model), chat))
+        with self.writing() as database:
+            database.execute("UPDATE chats SET model = ? WHERE id = ? AND model = ''", (storable(model), chat))
 
     def delete(self, chat: int) -> None:
         """Take a chat out of the list. It can be restored for 30 days."""
-        with self._writing() as database:
+        with self.writing() as database:
             self._existing(chat)
             database.execute("UPDATE chats SET deleted_at = ? WHERE id = ?", (time.time(), chat))
 
     def restore(self, chat: int) -> None:
         """Undo `delete`. A chat that has not been deleted stays as it is."""
-        with self._writing() as database:
+        with self.writing() as database:
             self._existing(chat, deleted=True)
             database.execute("UPDATE chats SET deleted_at = NULL WHERE id = ?", (chat,))
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, explained(self._path):
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The file, for one thread at a time."""
+        with self._lock, explained(self.path):
             yield self._database
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as database, transaction(database):
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The same; all that is written inside is saved at the end, or nothing of it."""
+        with self.reading() as database, transaction(database):
             yield database
 
     def _existing(self, chat: int, *, deleted: bool = False) -> tuple[Any, ...]:
@@ -246,12 +252,12 @@ class Store:
             return None
         if not place.ours:
             old = self._database.execute("SELECT text FROM entries WHERE key = ?", (place.key,)).fetchone()
-            if old is None or not _storable(entry.text).startswith(old[0]):
+            if old is None or not storable(entry.text).startswith(old[0]):
                 return None
         changed = self._database.execute(
             """UPDATE entries SET indexed = indexed AND text = :text, text = :text, documents = :documents,
             finish = :finish, figures = :figures, updated = :now WHERE key = :key AND role = :role AND parent IS :parent""",
-            {**_values(entry), "now": now, "key": place.key, "parent": self._id(chat, entry.parent)},
+            {**values(self._database, entry), "now": now, "key": place.key, "parent": self._id(chat, entry.parent)},
         )
         return place._replace(ours=True) if changed.rowcount else None
 
@@ -265,20 +271,22 @@ class Store:
         row = self._database.execute(
             """INSERT INTO entries (chat, id, parent, role, text, documents, finish, figures, created, updated)
             VALUES (:chat, :id, :parent, :role, :text, :documents, :finish, :figures, :now, :now)""",
-            {**_values(entry), "chat": chat, "id": id_, "parent": parent, "now": now},
+            {**values(self._database, entry), "chat": chat, "id": id_, "parent": parent, "now": now},
         )
         self._database.execute("UPDATE chats SET leaf = ? WHERE id = ?", (id_, chat))
         if entry.role == "user":
             self._database.execute("UPDATE chats SET deleted_at = NULL WHERE id = ?", (chat,))
-        return _Place(_known(row.lastrowid), id_, True)
+        return _Place(known(row.lastrowid), id_, True)
 
     @staticmethod
     def _remove(database: sqlite3.Connection, chat: int, place: _Place) -> None:
         followed = "SELECT 1 FROM entries WHERE chat = ? AND parent = ?"
-        row = database.execute("SELECT parent FROM entries WHERE key = ?", (place.key,)).fetchone()
+        row = database.execute("SELECT parent, documents FROM entries WHERE key = ?", (place.key,)).fetchone()
         if row is None or database.execute(followed, (chat, place.id)).fetchone():
             return
         database.execute("DELETE FROM entries WHERE key = ?", (place.key,))
+        if row[1] != "[]":
+            drop_unused(database)
         database.execute("UPDATE chats SET leaf = ? WHERE id = ? AND leaf = ?", (row[0], chat, place.id))
         database.execute(
             """UPDATE chats SET title = '' WHERE id = ? AND NOT named
@@ -298,7 +306,7 @@ class Store:
             named[id_] = ids[key]
         thread = Thread()
         for row in rows:
-            stored = _entry(row)
+            stored = entry_of(self._database, row)
             # A message whose predecessor was never written begins a branch of its own.
             parent = None if stored.parent is None else named.get(stored.parent)
             entry = Entry(
@@ -332,53 +340,3 @@ def _snippet(database: sqlite3.Connection, key: int | None, words: list[str]) ->
     row = database.execute("SELECT text FROM entries WHERE key = ?", (key,)).fetchone()
     # Another program may have removed it meanwhile.
     return full_text.snippet(row[0], words) if row else ""
-
-
-def _values(entry: Entry) -> dict[str, str | None]:
-    documents = [{"name": document.name, "text": document.text} for document in entry.documents]
-    return {
-        "role": entry.role,
-        "text": _storable(entry.text),
-        "documents": _json(documents),
-        "finish": entry.finish,
-        "figures": None if entry.figures is None else _json(entry.figures),
-    }
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    _key, _chat, id_, parent, role, text, documents, finish, figures, *_ = row
-    return Entry(
-        id_,
-        parent,
-        role,
-        text,
-        tuple(Document(document["name"], document["text"]) for document in json.loads(documents)),
-        finish,
-        None if figures is None else json.loads(figures),
-    )
-
-
-def finite(value: Any) -> Any:
-    """`value` as JSON can hold it, which has no infinity: an answer is not to be lost because of a figure."""
-    if isinstance(value, dict):
-        return {name: finite(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _json(value: object) -> str:
-    # ASCII: halves of surrogate pairs stay what they are.
-    return json.dumps(finite(value), allow_nan=False)
-
-
-def _storable(text: str) -> str:
-    """`text` with halves of surrogate pairs, which have no UTF-8 form, replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _known(number: int | None) -> int:
-    assert number is not None
-    return number

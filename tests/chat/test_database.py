@@ -232,20 +232,20 @@ def test_a_mistake_of_ours_is_not_explained_away(path):
 
 def test_half_a_migration_is_none(path, monkeypatch):
     monkeypatch.setattr(database, "_MIGRATIONS", (*database._MIGRATIONS, ("CREATE TABLE more (a)", "nonsense")))
-    monkeypatch.setattr(database, "VERSION", 2)
+    monkeypatch.setattr(database, "VERSION", database.VERSION + 1)
     with pytest.raises(sqlite3.OperationalError):
         Store(path)
-    monkeypatch.setattr(database, "_MIGRATIONS", (*database._MIGRATIONS[:1], ("CREATE TABLE more (a)",)))
+    monkeypatch.setattr(database, "_MIGRATIONS", (*database._MIGRATIONS[:-1], ("CREATE TABLE more (a)",)))
     Store(path).close()
     with contextlib.closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (2,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (database.VERSION,)
         assert raw.execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(path, monkeypatch):
     chat = fill(path, times=2)
     monkeypatch.setattr(database, "_MIGRATIONS", (*database._MIGRATIONS, ("ALTER TABLE entries ADD COLUMN note TEXT",)))
-    monkeypatch.setattr(database, "VERSION", 2)
+    monkeypatch.setattr(database, "VERSION", database.VERSION + 1)
     for _ in range(2):
         with Store(path) as store:
             assert len(store.load(chat).thread.entries) == 2

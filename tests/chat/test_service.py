@@ -111,7 +111,7 @@ def test_half_a_character_is_written_again(answerer: Answerer, monkeypatch: pyte
         end, tokens=tuple(halves), text="ab" if stopped else "ab\ufffd", finish=None if stopped else Finish.LENGTH
     )
     generate = answerer.engine.generate
-    monkeypatch.setattr(answerer.engine, "generate", lambda *_: iter([cut, end] if stopped else [cut]))
+    monkeypatch.setattr(answerer.engine, "generate", lambda *_, **__: iter([cut, end] if stopped else [cut]))
     _, text = written(list(answerer.answer([HELLO], ignore)))
     monkeypatch.setattr(answerer.engine, "generate", generate)
     assert text == "ab\ufffd"

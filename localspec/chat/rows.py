@@ -1,0 +1,54 @@
+"""Messages as rows of the database, and what it can hold."""
+
+import json
+import math
+import sqlite3
+from typing import Any
+
+from localspec.chat.kept_documents import keep_all, read_all
+from localspec.chat.thread import Entry
+
+
+def values(database: sqlite3.Connection, entry: Entry) -> dict[str, str | None]:
+    """The columns of a message; the texts of its documents are kept by that."""
+    return {
+        "role": entry.role,
+        "text": storable(entry.text),
+        "documents": keep_all(database, entry.documents),
+        "finish": entry.finish,
+        "figures": None if entry.figures is None else to_json(entry.figures),
+    }
+
+
+def entry_of(database: sqlite3.Connection, row: tuple[Any, ...]) -> Entry:
+    """The message of a row. Raises TypeError, ValueError or KeyError for one that cannot be read."""
+    _key, _chat, id_, parent, role, text, documents, finish, figures, *_ = row
+    read = read_all(database, documents)
+    return Entry(id_, parent, role, text, read, finish, None if figures is None else json.loads(figures))
+
+
+def finite(value: Any) -> Any:
+    """`value` as JSON can hold it, which has no infinity: an answer is not to be lost because of a figure."""
+    if isinstance(value, dict):
+        return {name: finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_json(value: object) -> str:
+    """`value` as JSON. ASCII: halves of surrogate pairs stay what they are."""
+    return json.dumps(finite(value), allow_nan=False)
+
+
+def storable(text: str) -> str:
+    """`text` with halves of surrogate pairs, which have no UTF-8 form, replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def known(number: int | None) -> int:
+    """The number of a row that has been written."""
+    assert number is not None
+    return number
