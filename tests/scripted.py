@@ -45,6 +45,9 @@ class ScriptedBackend:
     target = "big-model"
     draft = "small-model"
     context_length = 1000
+    sampling = {"temp": 0.7, "top_k": 40, "top_p": 0.95, "min_p": 0.0, "repeat_penalty": 1.0}
+    recommended: tuple[str, ...] = ()
+    note: str = ""
 
     def __init__(self, *scripts: Script) -> None:
         self.scripts = scripts
@@ -89,6 +92,10 @@ class ScriptedBackend:
             yield step(piece, Finish.STOP if number == len(script) - 1 else None)
         if self._stopping.is_set():
             yield Step((), "", "none", 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)
+
+    def count(self, text: str) -> int:
+        """A token for every word."""
+        return len(text.split())
 
     def cost_curve(self) -> dict[int, float]:
         return {1: 10.0, 2: 12.0, 5: 20.0}

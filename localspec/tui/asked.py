@@ -18,10 +18,16 @@ class Asked:
     figures: Figures = field(default_factory=Figures)
     reading: tuple[int, int] | None = None
     stopping: bool = False
+    hangs: bool = False
+    """Asked to stop, and has not."""
+    context_used: int = 0
+    """Tokens of the conversation; 0 before the first step."""
 
     @property
     def words(self) -> str:
         """What is going on with it."""
+        if self.hangs:
+            return "the engine does not stop: esc once more ends it, and the chat stays"
         if self.stopping:
             return "stopping"
         if self.reading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -72,6 +72,18 @@ class Backend(Protocol):
         """Tokens the conversation can have."""
 
     @property
+    def sampling(self) -> Mapping[str, float]:
+        """How an answer is sampled that asks for nothing of its own, by the names of settings."""
+
+    @property
+    def recommended(self) -> Collection[str]:
+        """Those of them that are as the model's file recommends."""
+
+    @property
+    def note(self) -> str:
+        """What was reduced so that it fits into the memory: a sentence, empty where nothing was."""
+
+    @property
     def context_used(self) -> int:
         """Tokens of the conversation so far."""
 
@@ -95,6 +107,9 @@ class Backend(Protocol):
         at all. `goes_on`: the last one is the assistant's, and the answer goes on right behind it. `chat`: its number in the
         store, so that what was read of it is kept over a restart. Raises UserError.
         """
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, without those of the template around it. Raises UserError."""
 
     def cost_curve(self) -> dict[int, float]:
         """Milliseconds of a target pass by its width, as known now; empty when unknown."""
@@ -133,6 +148,21 @@ class _OfPair:
         """Tokens the conversation can have."""
         return self._pair.context_length
 
+    @property
+    def sampling(self) -> Mapping[str, float]:
+        """How an answer is sampled that asks for nothing of its own."""
+        return self._pair.sampling
+
+    @property
+    def recommended(self) -> Collection[str]:
+        """What of that the model's file recommends."""
+        return self._pair.recommended
+
+    @property
+    def note(self) -> str:
+        """A sentence, or empty."""
+        return self._pair.note
+
 
 class ProcessBackend(_OfPair):
     """An engine in a process of its own."""
@@ -168,6 +198,10 @@ class ProcessBackend(_OfPair):
                 case Pair():
                     self._pair = said
 
+    def count(self, text: str) -> int:
+        """The tokens of a text. Raises UserError; EngineDied when the process has ended."""
+        return sum(self._host.call("count", text))
+
     def cost_curve(self) -> dict[int, float]:
         """As known when the last answer ended."""
         return self._pair.cost_curve
@@ -189,7 +223,7 @@ class EngineBackend(_OfPair):
     """An engine in this process."""
 
     def __init__(self, answerer: Answerer) -> None:
-        self._answerer, self._pair = answerer, pair_of(answerer.engine)
+        self._answerer, self._pair = answerer, pair_of(answerer)
 
     @property
     def context_used(self) -> int:
@@ -212,6 +246,10 @@ class EngineBackend(_OfPair):
     ) -> Iterator[Step]:
         """Stream the answer. Raises UserError."""
         return self._answerer.answer(messages, on_prompt, goes_on=goes_on, options=options, chat=chat)
+
+    def count(self, text: str) -> int:
+        """The tokens of a text."""
+        return self._answerer.count(text)
 
     def cost_curve(self) -> dict[int, float]:
         """Milliseconds of a target pass by its width."""

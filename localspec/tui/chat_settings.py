@@ -37,10 +37,10 @@ def changed(
 
 
 def temperature_and_seed(
-    start: Settings, settings: Mapping[str, JSON], recommended: Mapping[str, float]
+    start: Settings, settings: Mapping[str, JSON], loaded: Mapping[str, float]
 ) -> tuple[float | None, int | None]:
-    """For the status line. The temperature is None when only the engine knows it."""
+    """For the status line. `loaded`: how the loaded engine samples, empty without one; the temperature may be None then."""
     own = answer_options(settings) or AnswerOptions()
-    temperatures = (own.temp, start.temp, recommended.get("temp"))
+    temperatures = (own.temp, start.temp, loaded.get("temp"))
     temperature = next((value for value in temperatures if value is not None), None)
     return temperature, own.seed if own.seed is not None else start.seed

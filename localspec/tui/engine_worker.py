@@ -36,6 +36,19 @@ _STUBBORN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
+class Work:
+    """Something that asks the engine for several answers; it can be stopped before it has begun."""
+
+    run: Callable[[Backend], None]
+    """Called on the engine's thread."""
+    refused: Callable[[str], None]
+    """Called there with the sentence to show, where there is no engine or something went wrong."""
+    stopped: threading.Event = field(default_factory=threading.Event)
+    """Whoever runs begins no other answer then; the one under way is ended."""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
 class _Answer:
     """An answer asked for; it can be stopped before it has begun."""
 
@@ -59,9 +72,11 @@ class EngineWorker:
         self._backend: Backend | None = None
         self._report: _Report | None = None
         self._no_backend = "No model is loaded; start again with another one."
-        self._answer: _Answer | None = None
+        self._answer: _Answer | Work | None = None
         self._stopped_at = 0.0
         self._turns = 0
+        self._loadings = 0
+        """How many were asked for: all but the last are given up."""
         # A daemon: a native call that hangs must not keep the person from leaving.
         self._thread = threading.Thread(target=self._run, name="localspec-engine", daemon=True)
 
@@ -85,21 +100,39 @@ class EngineWorker:
         self._jobs.put(lambda: self._write(answer))
         return answer.turn
 
+    def do(self, work: Work) -> None:
+        """Have it done when everything before it is done; `stop` ends it."""
+        self._answer = work
+        self._jobs.put(lambda: self._do(work))
+
+    def count(self, text: str, told: Callable[[int], object]) -> None:
+        """Have the tokens of a text counted. `told` is called with their number, on the engine's thread; not at all where
+        there is no engine."""
+        self._jobs.put(lambda: self._count(text, told))
+
     def stop(self) -> None:
         """End the answer under way or still waiting; it keeps what has been written. An engine that still has not stopped
         five seconds after that is killed by the next call."""
-        answer, backend = self._answer, self._backend
-        hangs = answer and answer.stopped.is_set() and not answer.ended.is_set()
-        if hangs and backend and time.monotonic() - self._stopped_at >= _STUBBORN_SECONDS:
-            backend.kill()
+        if self.hangs and self._backend:
+            self._backend.kill()
         self._ask_to_stop()
 
+    @property
+    def hangs(self) -> bool:
+        """Whether the engine was asked to stop five seconds ago and has not: the next `stop` kills it."""
+        answer = self._answer
+        if answer is None or not answer.stopped.is_set() or answer.ended.is_set():
+            return False
+        return time.monotonic() - self._stopped_at >= _STUBBORN_SECONDS
+
     def reload(self, load: Load | None = None) -> None:
-        """Stop, free the engine and load again: what was loaded before, or something else. Reports what a start reports. An
-        engine that does not stop within five seconds is killed."""
+        """Stop, free the engine and load again: what was loaded before, or something else. Reports what a start reports; of a
+        loading that is under way, nothing more. An engine that does not stop within five seconds is killed."""
+        self._loadings += 1
+        number = self._loadings
         self._ask_to_stop()
         begun = threading.Event()
-        self._jobs.put(lambda: self._load_again(load, begun))
+        self._jobs.put(lambda: self._load_again(load, begun, number))
         self._insist_on(begun)
 
     def cost_curve(self) -> dict[int, float]:
@@ -108,13 +141,15 @@ class EngineWorker:
         return backend.cost_curve() if backend else {}
 
     def drain(self) -> list[Event]:
-        """The events since the last call, in order."""
+        """The events since the last call, in order, without what came of loadings that nobody wants any more."""
         events: list[Event] = []
         while True:
             try:
-                events.append(self._events.get_nowait())
+                event = self._events.get_nowait()
             except Empty:
                 return events
+            if not isinstance(event, Loaded | LoadFailed) or event.loading == self._loadings:
+                events.append(event)
 
     def close(self) -> None:
         """Stop everything and free the engine, soon."""
@@ -155,25 +190,42 @@ class EngineWorker:
             insist = threading.Thread(target=_insist, args=(backend, stopped), name="localspec-insist", daemon=True)
             insist.start()
 
-    def _open(self) -> None:
-        report = self._report = _Report(self._events, self._closing.is_set, self._on_death)
+    def _open(self, number: int = 0) -> None:
+        def unwanted() -> bool:
+            return self._closing.is_set() or number != self._loadings
+
+        report = self._report = _Report(self._events, unwanted, self._on_death)
         try:
             backend = self._load(report)
         except Exception as error:
-            if not self._closing.is_set():
+            if not unwanted():
                 self._no_backend = _sentence(error)
-                self._events.put(LoadFailed(self._no_backend))
+                self._events.put(LoadFailed(self._no_backend, number))
+            return
+        if unwanted():
+            backend.close()
             return
         self._backend = backend
-        self._events.put(Loaded(backend.target, backend.draft, backend.context_length))
+        self._events.put(
+            Loaded(
+                backend.target,
+                backend.draft,
+                backend.context_length,
+                backend.sampling,
+                backend.recommended,
+                backend.note,
+                number,
+            )
+        )
 
-    def _load_again(self, load: Load | None, begun: threading.Event) -> None:
+    def _load_again(self, load: Load | None, begun: threading.Event, number: int) -> None:
         begun.set()
         self._load = load or self._load
         old, self._backend = self._backend, None
         if old:
             old.close()
-        self._open()
+        if number == self._loadings:
+            self._open(number)
 
     def _on_death(self, report: _Report, sentence: str) -> None:
         """On any thread. What the engine still had to say comes first."""
@@ -211,6 +263,24 @@ class EngineWorker:
             taken_back = finish is Finish.INTERRUPTED and not begun
             self._events.put(TakenBack(answer.turn) if taken_back else Answered(answer.turn, finish))
 
+    def _do(self, work: Work) -> None:
+        try:
+            if not self._backend:
+                raise UserError(self._no_backend)
+            work.run(self._backend)
+        except Exception as error:
+            work.refused(_sentence(error))
+        finally:
+            work.ended.set()
+
+    def _count(self, text: str, told: Callable[[int], object]) -> None:
+        try:
+            if self._backend:
+                told(self._backend.count(text))
+        except Exception as error:
+            # Without it there is an estimate.
+            _log.warning("the tokens of a text could not be counted: %s", error)
+
     def _on_prompt(self, answer: _Answer, done: int, total: int) -> None:
         left_out = self._backend.left_out if self._backend else 0
         self._events.put(Reading(answer.turn, done, total, time.perf_counter(), left_out))
@@ -231,8 +301,10 @@ class _Report:
         self.events.put(Fetching(phase, done, total))
 
     def loading(self, what: str, share: float) -> bool:
+        if self.cancelled():
+            return False
         self.events.put(Loading(what, share))
-        return not self.cancelled()
+        return True
 
     def cancelled(self) -> bool:
         return self.closing()

@@ -1,6 +1,7 @@
 """What the engine's thread tells the screen. Every event of an answer carries the number of its turn."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from localspec.engine.step import Finish, Step
 
@@ -35,6 +36,14 @@ class Loaded:
     """The models' names."""
     context_length: int
     """Tokens."""
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    """How an answer is sampled that asks for nothing of its own, by the names of settings."""
+    recommended: Collection[str] = ()
+    """Those of them that are as the model's file recommends."""
+    note: str = ""
+    """What was reduced so that it fits into the memory: a sentence, empty where nothing was."""
+    loading: int = field(default=0, compare=False)
+    """Which loading of the worker it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,8 @@ class LoadFailed:
     """There is no model to talk to; EngineWorker.reload tries again."""
 
     sentence: str
+    loading: int = field(default=0, compare=False)
+    """As in Loaded."""
 
 
 @dataclass(frozen=True, slots=True)

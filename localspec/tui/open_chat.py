@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from localspec.chat.database import PATIENCE
 from localspec.chat.messages import Document, Message
 from localspec.chat.store import JSON, Chat, ChatInfo, Store, title_of
 from localspec.chat.thread import Entry, Figures, Thread
@@ -15,6 +16,7 @@ from localspec.engine.step import Finish
 
 SAVE_SECONDS = 1.0
 """Nothing that was written longer ago than this gets lost."""
+_TROUBLED_SECONDS = 0.05
 EDITED: Figures = {"edited": True}
 """What a person wrote in the model's place took nothing."""
 
@@ -53,6 +55,8 @@ class OpenChat:
     writing: Writing | None = None
     troubled: bool = False
     """What is shown is not saved."""
+    why: str = ""
+    """Why not, the last time: a sentence."""
     _usual: tuple[str | None, dict[str, JSON]] = field(default_factory=lambda: (None, {}))
     _unsaved: set[int] = field(default_factory=set)
     _named: str = ""
@@ -206,6 +210,13 @@ class OpenChat:
                 info = self.store.load(self.id).info
         return Chat(info, self.system, self.settings, self.thread)
 
+    def would_be_lost(self) -> str:
+        """Why this chat, or its newest messages, would be lost when it is left now; empty when nothing would. Saving is tried
+        once more before."""
+        self.save()
+        saved = self.store is not None and not self._unsaved
+        return "" if saved or not self.troubled or self.thread.leaf is None else self.why
+
     def save(self) -> None:
         """Bring the store up to date."""
         if self._unsaved and self.id is None:
@@ -261,12 +272,22 @@ class OpenChat:
         try:
             act(self.store)
         except (UserError, sqlite3.Error) as error:
+            self.why = str(error)
             if not self.troubled:
+                # Keys wait as long as saving does: from now on, not for those who keep the file busy.
+                self._wait(_TROUBLED_SECONDS)
                 self.troubled = True
                 self.on_trouble(f"This chat is not saved ({error}); it goes on, and saving is tried again.")
             return False
-        self.troubled = False
+        if self.troubled:
+            self.troubled = False
+            self._wait(PATIENCE)
         return True
+
+    def _wait(self, seconds: float) -> None:
+        with suppress(UserError, sqlite3.Error):
+            if self.store:
+                self.store.wait_at_most(seconds)
 
 
 def _summed(before: Figures | None, figures: Figures | None) -> Figures | None:

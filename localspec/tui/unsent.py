@@ -1,48 +1,182 @@
-"""What stood in the prompt when the app was left: it stands there again at the next start."""
+"""What was written and not sent: it stands there again at the next start, even when the app has crashed."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 from localspec.chat.messages import Document
 
 UNSENT_FILE = "unsent.json"
-"""Its name in the data folder."""
+"""Its name in the data folder. Of several apps at a time, the others put their number behind it."""
+MOST_EDITS = 50
 
 _log = logging.getLogger("localspec.tui")
 
+Place = tuple[int | None, int]
+"""A chat, None for one that is not saved, and a message in it."""
 
-def keep(folder: Path, text: str, documents: Sequence[Document]) -> None:
-    """Write it down; nothing is written where nothing was left. A folder that cannot be written is only logged: the app is
-    about to close."""
-    if not text.strip() and not documents:
-        return
-    values = {"text": text, "documents": [[document.name, document.text] for document in documents]}
-    part = folder / f"{UNSENT_FILE}.{os.getpid()}"
+
+@dataclass
+class Draft:
+    """What somebody has written."""
+
+    text: str = ""
+    documents: tuple[Document, ...] = ()
+    edits: dict[Place, tuple[str, tuple[Document, ...]]] = field(default_factory=dict)
+    """Changes of messages that are neither sent nor taken back."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text.strip() or self.documents or self.edits)
+
+
+class Unsent:
+    """The file of this app. It is locked as long as the app runs, so that another one does not take it for left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: Path | None = None
+        self._lock: IO[bytes] | None = None
+        self._kept = Draft()
+        self._is_closed = False
+
+    def take(self) -> Draft:
+        """What apps that have ended have left, together: it is this app's from now on."""
+        taken, found = Draft(), []
+        for file in sorted(self._folder.glob(f"{UNSENT_FILE}*"), key=_age):
+            lock = None if file.name.endswith((_LOCK, _PART)) else _locked(_beside(file, _LOCK))
+            if lock is None:
+                continue
+            found.append((file, lock))
+            _add(taken, _read(file))
+        self._kept = Draft()
+        if self.keep(taken) or not taken:
+            for file, lock in found:
+                with contextlib.suppress(OSError):
+                    if file != self._file:
+                        file.unlink()
+                        _beside(file, _LOCK).unlink()
+                lock.close()
+        return taken
+
+    def keep(self, draft: Draft) -> bool:
+        """Write it down, where it is another than before. A folder that cannot be written is only logged."""
+        if draft == self._kept or self._is_closed:
+            return True
+        try:
+            if self._file is None:
+                self._own()
+            assert self._file is not None
+            if draft:
+                part = _beside(self._file, _PART)
+                with os.fdopen(
+                    os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+                ) as out:
+                    json.dump(_values(draft), out)
+                part.replace(self._file)
+            else:
+                self._file.unlink(missing_ok=True)
+        except OSError:
+            _log.exception("what was not sent could not be kept")
+            return False
+        self._kept = draft
+        return True
+
+    def close(self) -> None:
+        """The app ends; what it has kept stays."""
+        if self._lock and self._file:
+            with contextlib.suppress(OSError):
+                _beside(self._file, _LOCK).unlink()
+            self._lock.close()
+        self._lock = self._file = None
+        self._is_closed = True
+
+    def _own(self) -> None:
+        """A file that no other app has."""
+        for number in range(1000):
+            file = self._folder / (UNSENT_FILE if not number else f"{UNSENT_FILE}.{number}")
+            if file.exists():
+                continue
+            lock = _locked(_beside(file, _LOCK))
+            if lock:
+                self._file, self._lock = file, lock
+                return
+        raise FileExistsError(f"{self._folder} is full of files named {UNSENT_FILE}")
+
+
+_LOCK, _PART = ".lock", ".part"
+
+
+def _beside(file: Path, ending: str) -> Path:
+    return file.with_name(file.name + ending)
+
+
+def _locked(file: Path) -> IO[bytes] | None:
+    """The file, locked; None where another app has it."""
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(values, file)
-        part.replace(folder / UNSENT_FILE)
+        opened = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     except OSError:
-        _log.exception("what was not sent could not be kept")
-
-
-def take(folder: Path) -> tuple[str, list[Document]]:
-    """What was kept, which is forgotten by that; empty when there is nothing that can be read."""
-    file = folder / UNSENT_FILE
-    mine = folder / f"{UNSENT_FILE}.{os.getpid()}"
+        return None
     try:
-        # Of two apps that start at once only one can rename it.
-        file.rename(mine)
-        values = json.loads(mine.read_text(encoding="utf-8"))
-        mine.unlink()
-        return str(values["text"]), [Document(str(name), str(text)) for name, text in values["documents"]]
-    except FileNotFoundError:
-        return "", []
-    except (OSError, ValueError, KeyError, TypeError):
+        if fcntl is not None:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        opened.close()
+        return None
+    return opened
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _add(draft: Draft, more: Draft) -> None:
+    draft.text = "\n".join(text for text in (draft.text, more.text) if text.strip())
+    draft.documents += tuple(document for document in more.documents if document not in draft.documents)
+    draft.edits = dict(list({**draft.edits, **more.edits}.items())[-MOST_EDITS:])
+
+
+def _values(draft: Draft) -> dict[str, Any]:
+    edits = [
+        {"chat": chat, "message": message, "text": text, "documents": _listed(documents)}
+        for (chat, message), (text, documents) in draft.edits.items()
+    ]
+    return {"text": draft.text, "documents": _listed(draft.documents), "edits": edits}
+
+
+def _listed(documents: tuple[Document, ...]) -> list[list[str]]:
+    return [[document.name, document.text, *([str(document.path)] if document.path else [])] for document in documents]
+
+
+def _read(file: Path) -> Draft:
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        edits = {
+            (edit["chat"] if edit["chat"] is None else int(edit["chat"]), int(edit["message"])): (
+                str(edit["text"]),
+                _documents(edit["documents"]),
+            )
+            for edit in values.get("edits", ())
+        }
+        return Draft(str(values["text"]), _documents(values["documents"]), edits)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         _log.exception("what was not sent could not be read")
-        return "", []
+        return Draft()
+
+
+def _documents(listed: list[list[str]]) -> tuple[Document, ...]:
+    # The file it came from was not always kept.
+    return tuple(Document(str(name), str(text), *map(Path, path[:1])) for name, text, *path in listed)

@@ -159,7 +159,8 @@ async def test_the_end_of_a_very_long_answer_is_plain_text() -> None:
             await app.answer.write(f"**Paragraph** number {number} of this answer, with some words in it.\n\n")
         await app.answer.finish()
         await pilot.pause()
-        shown = [str(widget.content) for widget in app.answer.query("Growing Static").results(Static)]
+        pieces = app.answer.query("Growing Static").results(Static)
+        shown = [str(widget.content) for widget in pieces if widget.display]
         assert "**Paragraph** number 399 of this answer, with some words in it." in shown[-1]
         markdown = app.answer.query_one(Markdown).source
         assert markdown + "".join(f"{text}\n" for text in shown) == app.answer.text

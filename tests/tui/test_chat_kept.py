@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.widgets import OptionList
@@ -18,6 +19,7 @@ from localspec.tui.messages import EngineGone
 from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.widgets.answer import Answer
 from localspec.tui.widgets.prompt import Prompt
+from localspec.tui.widgets.transcript import Transcript
 from localspec.tui.widgets.turn import Mark, Turn
 from scripted import HOLD, ScriptedBackend, SlowLoad, app_with, chat, finished, seen, send, status_says, until
 
@@ -168,7 +170,7 @@ async def test_a_store_that_breaks_is_told_and_the_chat_goes_on(
         monkeypatch.setattr(Store, "save", fail)
         await send(pilot, "two")
         await finished(pilot, 2)
-        assert seen(app).count("This chat is not saved (The disk is full.)") == 1
+        await until(pilot, lambda: seen(app).count("This chat is not saved (The disk is full.)") == 1)
         assert "not saved" in seen(app).splitlines()[-3]
         assert "second" in seen(app)
     app.worker.join()
@@ -179,7 +181,7 @@ async def test_only_recent_messages_are_mounted_and_older_ones_come_with_scrolli
     app, _ = reopened(tmp_path, ["new"])
     async with app.run_test() as pilot:
         await until(pilot, lambda: "answer 59" in seen(app))
-        assert len(chat(app).query("Turn, Answer")) == 30
+        await until(pilot, lambda: len(chat(app).query("Turn, Answer")) == 30)
         transcript = chat(app)._transcript
         await pilot.press(*["pageup"] * 12)
         await until(pilot, lambda: len(chat(app).query("Turn, Answer")) > 30)
@@ -192,6 +194,32 @@ async def test_only_recent_messages_are_mounted_and_older_ones_come_with_scrolli
         await finished(pilot, len(chat(app).query(Answer)))
         assert "new" in seen(app)
     app.worker.join()
+
+
+async def test_a_key_waits_for_a_few_messages_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a chat and scrolling up put a handful of messages onto the screen at a time, and are laid out in between."""
+    mounted: list[int] = []
+    mount = Transcript._mount
+
+    async def counted(self: Transcript, start: int, end: int, *rest: Any, **named: Any) -> None:
+        mounted.append(end - start)
+        await mount(self, start, end, *rest, **named)
+
+    monkeypatch.setattr(Transcript, "_mount", counted)
+    fill(tmp_path, *((f"question {number}", f"answer {number}\n" * 40) for number in range(60)))
+    app, _ = reopened(tmp_path)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: len(chat(app).query("Turn, Answer")) == 30)
+        transcript = chat(app)._transcript
+        await until(pilot, lambda: not transcript._is_moving and transcript.is_vertical_scroll_end)
+        before = transcript._first
+        transcript.scroll_to(y=1, animate=False)
+        await until(pilot, lambda: transcript._first < before and not transcript._is_moving)
+        # What is read stays where it is: far below the new beginning.
+        assert transcript.scroll_y > 100
+    app.worker.join()
+    assert max(mounted) <= 4
+    assert sum(mounted) >= 60
 
 
 async def test_the_first_message_is_selected_wherever_it_is(tmp_path: Path) -> None:

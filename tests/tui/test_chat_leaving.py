@@ -10,8 +10,8 @@ from test_chat_messages import ask, opened, prompt, saved, shown
 
 from localspec.chat.messages import Document, Message
 from localspec.chat.store import STORE_FILE, Store
-from localspec.tui import unsent
 from localspec.tui.screens.chat import ChatScreen
+from localspec.tui.unsent import Draft, Unsent
 from localspec.tui.widgets.prompt import Prompt
 from scripted import HOLD, chat, finished, seen, send, until
 
@@ -22,6 +22,19 @@ async def test_an_edit_that_was_left_is_there_again_with_its_chat(tmp_path: Path
         await pilot.press("ctrl+up", "up", "e", "x", "escape")
         await pilot.press("ctrl+n")
         await until(pilot, lambda: shown(pilot) == [])
+        assert prompt(pilot).text == ""
+        await chat(pilot.app).open_chat(1)
+        await send(pilot, "/edit")
+        await until(pilot, lambda: prompt(pilot).text == "onex")
+
+
+async def test_an_edit_that_was_left_outlives_the_app(tmp_path: Path) -> None:
+    """What was written for a message, and left with esc, is there at the next start when the message is edited again."""
+    async with opened(tmp_path, ["first"]) as (pilot, _):
+        await ask(pilot, "one", 1)
+        await pilot.press("ctrl+up", "up", "e", "x", "escape")
+        await pilot.press("ctrl+q")
+    async with opened(tmp_path) as (pilot, _):
         assert prompt(pilot).text == ""
         await chat(pilot.app).open_chat(1)
         await send(pilot, "/edit")
@@ -48,7 +61,7 @@ async def test_quitting_keeps_an_edit_and_the_draft_behind_it(tmp_path: Path) ->
         await pilot.press("ctrl+up", "up", "e", "x")
         await until(pilot, lambda: prompt(pilot).text == "onex")
         await pilot.press("ctrl+q")
-    assert unsent.take(tmp_path) == ("onex\na draft", [notes, more])
+    assert Unsent(tmp_path).take() == Draft("onex\na draft", (notes, more))
 
 
 async def test_a_sent_edit_goes_along_into_the_next_chat_as_plain_text(tmp_path: Path) -> None:

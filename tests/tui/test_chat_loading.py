@@ -57,6 +57,15 @@ async def test_a_download_shows_how_far_it_is() -> None:
     app.worker.join()
 
 
+async def test_what_was_reduced_to_fit_into_the_memory_is_said() -> None:
+    backend = ScriptedBackend()
+    backend.note = "The context has 4096 tokens [not 8192]."
+    app = ChatApp(lambda _report: backend)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "big-model is ready. The context has 4096 tokens [not 8192]." in seen(app))
+    app.worker.join()
+
+
 async def test_a_model_that_cannot_be_loaded_is_explained_and_one_can_leave() -> None:
     app = failing_app(UserError("There is no file [x].gguf; give the path of another."))
     async with app.run_test() as pilot:

@@ -11,7 +11,6 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from localspec.chat.messages import Document
-from localspec.tui.widgets.chips import Chips
 from prompts import PromptBoxApp
 from scripted import seen, until
 
@@ -34,7 +33,7 @@ async def test_a_long_paste_is_a_document_and_not_text() -> None:
         await paste(pilot, app, LONG, "pasted 1")
         assert app.prompt.text == "hi"
         assert app.prompt.documents == (Document("pasted 1", LONG.replace("\r\n", "\n")),)
-        await until(pilot, lambda: "pasted 1  200 words, about 263 tokens" in seen(app))
+        await until(pilot, lambda: "pasted 1  200 words, ~263 tokens" in seen(app))
         await pilot.press("enter")
         await until(pilot, lambda: app.sent)
         assert app.sent == [("hi", (Document("pasted 1", LONG.replace("\r\n", "\n")),))]
@@ -47,7 +46,7 @@ async def test_a_megabyte_is_there_and_the_text_stays_empty() -> None:
     async with app.run_test() as pilot:
         await paste(pilot, app, "x" * 1_000_000, "pasted 1")
         assert app.prompt.text == ""
-        await until(pilot, lambda: "1 word, about 250,000 tokens" in seen(app))
+        await until(pilot, lambda: "1 word, ~250,000 tokens" in seen(app))
 
 
 async def test_documents_alone_can_be_sent_and_nothing_goes_to_the_history() -> None:
@@ -146,7 +145,7 @@ async def test_files_are_attached_once_and_what_goes_wrong_is_said(tmp_path: Pat
         app.prompt.attach(tmp_path / "b" / "my notes.md")
         await until(pilot, lambda: names(app) == ["my notes.md", str(tmp_path / "b" / "my notes.md")])
         app.prompt.attach(tmp_path / "missing")
-        await until(pilot, lambda: app.said[1:] == [f"There is no file {tmp_path / 'missing'}: check the path."])
+        await until(pilot, lambda: app.said[1:] == [f"There is no file {tmp_path / 'missing'}; check the path."])
 
 
 async def test_a_file_that_breaks_reading_does_not_stop_sending(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,14 +179,14 @@ async def test_nothing_is_sent_while_a_file_is_being_read(tmp_path: Path) -> Non
 async def test_only_the_newest_are_shown_and_a_too_long_one_says_so() -> None:
     app = PromptBoxApp()
     async with app.run_test() as pilot:
-        app.prompt.chips.show_room(100)
+        app.prompt.chips.show_room(180)
         app.prompt.give_back("", [Document(f"[b]name {number}\x1b", "x" * 100 * number) for number in range(7)])
         await until(pilot, lambda: "and 4 more" in seen(app))
         assert "[b]name 5␛" in seen(app)
         assert "name 3" not in seen(app)
         assert "too long" in next(line for line in seen(app).splitlines() if "name 5" in line)
         assert "too long" not in next(line for line in seen(app).splitlines() if "name 4" in line)
-        assert "f4" in next(line for line in seen(app).splitlines() if "name 6" in line)
+        assert "f6" in next(line for line in seen(app).splitlines() if "name 6" in line)
 
 
 @contextlib.contextmanager
@@ -196,7 +195,7 @@ def suspend(app: App[None]) -> Iterator[None]:
     yield
 
 
-async def test_f4_edits_the_last_and_a_click_any_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_f4_edits_the_last_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "editor.py"
     script.write_text("import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text().upper())")
     monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
@@ -206,9 +205,6 @@ async def test_f4_edits_the_last_and_a_click_any_in_the_editor(tmp_path: Path, m
         app.prompt.give_back("", [Document("one", "first"), Document("two", "second")])
         await pilot.press("f4")
         assert app.prompt.documents == (Document("one", "first"), Document("two", "SECOND"))
-        await pilot.pause()
-        await pilot.click(Chips, offset=(3, 0))
-        await until(pilot, lambda: app.prompt.documents[0] == Document("one", "FIRST"))
 
 
 async def test_emptied_in_the_editor_it_goes_and_can_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,7 @@ def test_completion_finds_words_and_other_words_and_puts_the_whole_word_first() 
     assert completions("/Re") == [
         ("/regenerate", Command.REGENERATE),
         ("/read", Command.ATTACH),
+        ("/rewrite", Command.REWRITE),
         ("/resume", Command.CHATS),
         ("/rename", Command.RENAME),
     ]

@@ -35,6 +35,7 @@ async def test_a_slash_lists_commands_with_what_they_do_right_above_the_prompt()
         assert [line.split()[0] for line in lines if line.lstrip().startswith("/re")] == [
             "/regenerate",
             "/read",
+            "/rewrite",
             "/resume",
             "/rename",
         ]
@@ -61,10 +62,10 @@ async def test_up_and_down_move_round_and_tab_completes() -> None:
         await typed(pilot, app, "/c")
         await until(pilot, lambda: is_open(app))
         marks = []
-        for key in ("down", "down", "down", "down", "down", "up"):
+        for key in (*["down"] * 6, "up"):
             marks.append(chosen(app))
             await pilot.press(key)
-        assert marks == ["/continue", "/copy", "/chats", "/colors", "/costs", "/continue"]
+        assert marks == ["/continue", "/copy", "/code", "/chats", "/colors", "/costs", "/continue"]
         assert chosen(app) == "/costs"
         await pilot.press("tab")
         assert app.prompt.text == "/costs"

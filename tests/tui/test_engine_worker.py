@@ -65,7 +65,7 @@ def test_an_answer_comes_as_events_in_order(start: Start) -> None:
     worker = start(lambda report: backend)
     turn = worker.answer(said("hi"))
     loaded, *events = until(worker, Answered)
-    assert loaded == Loaded("big-model", "small-model", 1000)
+    assert loaded == Loaded("big-model", "small-model", 1000, ScriptedBackend.sampling, ScriptedBackend.recommended)
     assert [type(event) for event in events] == [Reading, Reading, Stepped, Stepped, Answered]
     assert [event.step.text for event in events if isinstance(event, Stepped)] == ["Hello ", "world"]
     assert [event.context_used for event in events if isinstance(event, Stepped)] == [2, 4]
@@ -204,7 +204,7 @@ def test_an_engine_that_dies_in_an_answer_can_be_loaded_again(start: Start) -> N
     worker.reload()
     worker.answer(said("two"))
     loaded, *events = until(worker, Answered)
-    assert loaded == Loaded("big-model", "small-model", 1000)
+    assert loaded == Loaded("big-model", "small-model", 1000, ScriptedBackend.sampling, ScriptedBackend.recommended)
     assert events[-1] == Answered(2, Finish.STOP)
     assert backends[0].closed.is_set()
 

@@ -24,7 +24,7 @@ def saved(chat: OpenChat) -> list[tuple[str, str]]:
     """The branch that somebody who opens the chat now would see."""
     assert chat.store
     assert chat.id is not None
-    with Store(chat.store._path) as other:
+    with Store(chat.store.path) as other:
         return [(entry.role, entry.text) for entry in other.load(chat.id).thread.path()]
 
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
-from textual import on
-from textual.app import ComposeResult
-from textual.containers import Container
-from textual.content import Content
-from textual.screen import Screen
-from textual.timer import Timer
 from textual.widgets import Tooltip
 
 from localspec.chat.answer_options import AnswerOptions
 from localspec.chat.messages import Document
 from localspec.chat.thread import Entry
-from localspec.engine.step import Finish, Step
-from localspec.settings import Settings
-from localspec.tui import unsent
+from localspec.engine.step import Finish
 from localspec.tui.asked import Asked
 from localspec.tui.endings import ending
-from localspec.tui.engine_worker import EngineWorker
 from localspec.tui.figures import in_words
-from localspec.tui.literal import literal
 from localspec.tui.messages import (
     Answered,
     EngineGone,
@@ -38,14 +25,10 @@ from localspec.tui.messages import (
     Stepped,
     TakenBack,
 )
-from localspec.tui.open_chat import OpenChat, Writing
-from localspec.tui.pace import Pace
+from localspec.tui.open_chat import Writing
+from localspec.tui.screens.conversation import Conversation
+from localspec.tui.unsent import Draft
 from localspec.tui.widgets.answer import Answer
-from localspec.tui.widgets.prompt import Prompt
-from localspec.tui.widgets.prompt_box import PromptBox
-from localspec.tui.widgets.speculation import Speculation
-from localspec.tui.widgets.status import HELP_HINT, STOP_HINT, Status
-from localspec.tui.widgets.transcript import Transcript
 from localspec.tui.widgets.turn import Notice
 from localspec.tui.widgets.welcome import progress_of
 
@@ -56,47 +39,8 @@ _REMEMBERED_ANSWERS = 20
 """Of so many it is known who drafted what."""
 
 
-class Answering(Screen[None]):
-    """Messages, the prompt, the status. The only writer of its widgets; the engine's thread sends events."""
-
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
-
-    def __init__(
-        self,
-        worker: EngineWorker,
-        chat: OpenChat,
-        start: Settings,
-        history: Path | None = None,
-        trouble: Sequence[str] = (),
-    ) -> None:
-        """`start`: what the program was started with; `history`: the file that keeps what was sent; `trouble`: sentences
-        to begin with."""
-        super().__init__()
-        self._start = start
-        self._worker, self._chat, self._trouble = worker, chat, trouble
-        self._loaded: Loaded | None = None
-        self._has_failed = self._is_gone = False
-        self._loading = "starting"
-        self._asked: Asked | None = None
-        self._last_figures = ""
-        self._steps: dict[int, list[Step]] = {}
-        """Who drafted what in the answers since the start of the app."""
-        self._transcript, self._prompt, self._status = Transcript(), Prompt(history), Status()
-        self._frame, self._speculation = PromptBox(self._prompt), Speculation()
-        self._data = history.parent if history else None
-        self._ticks: Timer
-        self._ticking = asyncio.Lock()
-        self._turning = asyncio.Lock()
-        """Held while an answer or another chat comes onto the screen: keys may ask for both at once."""
-        self._pace = Pace()
-
-    def compose(self) -> ComposeResult:
-        """From top to bottom."""
-        with Container(id="conversation"):
-            yield self._transcript
-            yield self._speculation
-        yield self._frame
-        yield self._status
+class Answering(Conversation):
+    """The only writer of its widgets; the engine's thread sends events."""
 
     async def on_mount(self) -> None:
         """Begin to load, behind the screen."""
@@ -108,60 +52,22 @@ class Answering(Screen[None]):
         self._ticks = self.set_interval(_TICK_SECONDS, self._tick_in_time)
         # An engine may die while nothing is asked of it.
         self.set_interval(_IDLE_SECONDS, self._tick)
+        self.set_interval(_IDLE_SECONDS, self.keep_draft)
         if self._chat.thread.leaf is not None:
             await self.show_chat()
         for sentence in self._trouble:
             await self._transcript.add(Notice(sentence, error=True))
-        if self._data:
-            self._prompt.give_back(*unsent.take(self._data))
+        if self._unsent:
+            self.take_draft(self._unsent.take())
         self.show_settings()
         self._show_status()
-
-    # What is shown.
-
-    async def show_chat(self) -> None:
-        """The chat has become another one."""
-        self._steps.clear()
-        self._last_figures = ""
-        self._speculation.load(entry.figures for entry in self._chat.thread.entries.values())
-        self.show_settings()
-        await self._transcript.clear()
-        await self.show_branch()
-        self._transcript.anchor()
-        if self._loaded:
-            self._status.show_context(0, self._loaded.context_length)
-        self._show_status()
-
-    async def show_branch(self, choose: int | None = None) -> None:
-        """Another branch of the chat may be shown than before. `choose`: the message to select in it."""
-        writing = self._chat.writing.entry if self._chat.writing else None
-        await self._transcript.show(self._chat.thread.path(), self._chat.branches, writing, choose)
-        self.show_title()
-
-    def show_title(self) -> None:
-        """What the chat is called, and whether it is kept."""
-        words = literal(" ".join(self._chat.title.split()))
-        if self._chat.troubled:
-            words = f"{words}   not saved" if words else "not saved"
-        self._frame.border_subtitle = Content(words)
-
-    def say(self, sentence: str) -> None:
-        """A sentence for the person, for a few seconds."""
-        self._status.say(sentence)
-
-    @on(Prompt.Said)
-    def _say_for_prompt(self, event: Prompt.Said) -> None:
-        self.say(event.sentence)
-
-    def _say_unsaved(self, sentence: str) -> None:
-        self.run_worker(self._transcript.add(Notice(sentence, error=True)), group="notice")
 
     # To an answer and back.
 
     def why_not_now(self) -> str:
         """Why no answer can be asked for; empty when one can."""
         if self._has_failed:
-            return "There is no model to ask; ctrl+q quits."
+            return "There is no model to ask: f7 chooses one."
         if self._is_gone:
             return "The engine has stopped; ctrl+r starts it again."
         if self._chat.writing and not self._loaded:
@@ -204,8 +110,18 @@ class Answering(Screen[None]):
         """What this chat sets for itself."""
         return None
 
-    def show_settings(self) -> None:
-        """What this chat sets for itself may have changed."""
+    async def follow_chat(self) -> None:
+        """Another chat is shown, which may have chosen other models."""
+
+    def keep_models(self) -> None:
+        """A new chat has begun, which goes on with the models that are loaded."""
+
+    def models_loaded(self, event: Loaded) -> None:
+        """Other models than before may answer now."""
+
+    async def models_refused(self, sentence: str) -> bool:
+        """What was to be loaded cannot be. Whether something else is loaded instead."""
+        return False
 
     async def stop_answer(self) -> None:
         """Stop the answer; a message that is not being answered yet goes back into the prompt."""
@@ -228,14 +144,28 @@ class Answering(Screen[None]):
         while self._chat.writing:
             await self._take_back()
 
+    def draft(self) -> Draft:
+        """All that would be lost otherwise."""
+        return Draft(*self.not_sent())
+
+    def take_draft(self, draft: Draft) -> None:
+        """What was not sent when the app was left, or crashed."""
+        self._prompt.give_back(draft.text, draft.documents)
+
+    def keep_draft(self) -> None:
+        """Write down what has been written: a crash costs a second of it."""
+        if self._unsent:
+            self._unsent.keep(self.draft())
+
     def not_sent(self) -> tuple[str, tuple[Document, ...]]:
         """What the person has written and not sent."""
         return self._prompt.text, self._prompt.documents
 
     def on_unmount(self) -> None:
         """The app closes: what has been written is saved, and so is a message that is not answered or not sent yet."""
-        if self._data:
-            unsent.keep(self._data, *self.not_sent())
+        if self._unsent:
+            self._unsent.keep(self.draft())
+            self._unsent.close()
         asked, self._asked = self._asked, None
         if asked:
             events = [event for event in self._worker.drain() if isinstance(event, Stepped)]
@@ -279,6 +209,7 @@ class Answering(Screen[None]):
 
     async def _take_events(self) -> None:
         text: list[str] = []
+        asked = self._asked
         for event in self._worker.drain():
             match event:
                 case Fetching() | Loading() | Loaded() | LoadFailed():
@@ -296,6 +227,8 @@ class Answering(Screen[None]):
                     await self._on_end(self._asked, event, text)
         if self._asked and text:
             await self._write(self._asked, text)
+        if asked and asked.context_used and self._loaded:
+            self._status.show_context(asked.context_used, self._loaded.context_length)
 
     async def _on_reading(self, asked: Asked, event: Reading) -> None:
         asked.reading = (event.done, event.total) if event.done < event.total else None
@@ -316,13 +249,17 @@ class Answering(Screen[None]):
                 self._transcript.welcome.show(self._loading, share)
             case Loaded(target, draft, context_length):
                 self._loaded, self._has_failed = event, False
+                self.models_loaded(event)
+                self.show_settings()
                 self._chat.name_model(target)
-                self._transcript.welcome.show_ready(target)
+                self._transcript.welcome.show_ready(target, event.note)
                 self._status.show_models(target, draft)
                 self._status.show_context(0, context_length)
                 self._prompt.chips.show_room(context_length)
             case LoadFailed(sentence):
-                if self._chat.model:
+                if await self.models_refused(sentence):
+                    pass
+                elif self._chat.model:
                     # It was there before, and may be again.
                     self._is_gone = True
                     await self._transcript.add(Notice(sentence, error=True))
@@ -340,8 +277,8 @@ class Answering(Screen[None]):
             self._steps[asked.entry].append(event.step)
             asked.answer.add_step(event.step)
         text.append(event.step.text)
-        if self._loaded and event.step.width:
-            self._status.show_context(event.context_used, self._loaded.context_length)
+        if event.step.width:
+            asked.context_used = event.context_used
 
     async def _on_end(self, asked: Asked, event: Answered | TakenBack | Failed, text: list[str]) -> None:
         if isinstance(event, TakenBack) or (isinstance(event, Failed) and not event.begun):
@@ -349,7 +286,7 @@ class Answering(Screen[None]):
         else:
             await self._write(asked, text)
             self._end(asked, event)
-        if isinstance(event, Failed):
+        if isinstance(event, Failed) and not event.gone:
             await self._transcript.add(Notice(event.sentence, error=True))
 
     def _end(self, asked: Asked, event: Answered | Failed) -> None:
@@ -370,20 +307,3 @@ class Answering(Screen[None]):
             # A new chat may have taken the answer off the screen meanwhile.
             if answer.is_attached:
                 raise
-
-    def _show_status(self) -> None:
-        if self._has_failed:
-            self._status.show_activity("no model", "ctrl+q quit")
-        elif self._is_gone:
-            self._status.show_activity("the engine has stopped", "ctrl+r start it again")
-        elif not self._loaded:
-            waiting = "your message waits: " if self._asked else ""
-            self._status.show_activity(waiting + self._loading, STOP_HINT if self._asked else HELP_HINT)
-        elif self._asked:
-            self._status.show_activity(self._asked.words, STOP_HINT)
-        else:
-            self._status.show_activity(*self.idle_status())
-
-    def idle_status(self) -> tuple[str, str]:
-        """What stands in the status while nothing goes on, and the key to press."""
-        return self._last_figures, HELP_HINT

@@ -10,14 +10,16 @@ from textual.widgets import Markdown
 
 from localspec.tui.commands import Call, Command, Unknown, parse
 from localspec.tui.screens.chat_actions import ChatActions
+from localspec.tui.screens.document_actions import DocumentActions
 from localspec.tui.screens.help import HelpScreen
 from localspec.tui.screens.message_actions import MessageActions
+from localspec.tui.screens.model_actions import ModelActions
 from localspec.tui.widgets.prompt import Prompt
 
 _QUIT_SECONDS = 3.0
 
 
-class ChatScreen(MessageActions, ChatActions):
+class ChatScreen(MessageActions, ChatActions, DocumentActions, ModelActions):
     """Keys and commands."""
 
     BINDINGS = [
@@ -31,6 +33,7 @@ class ChatScreen(MessageActions, ChatActions):
         Binding("ctrl+o", "settings", "Settings", id="chat.settings", priority=True, show=False),
         Binding("f1", "help", "Help", id="chat.help", priority=True, show=False),
         Binding("f2", "speculation", "Figures of speculation", id="chat.speculation", priority=True, show=False),
+        Binding("f7", "models", "Models", id="chat.models", priority=True, show=False),
         Binding("f3,ctrl+t", "colors", "Who drafted what", id="chat.colors", priority=True, show=False),
     ]
     AUTO_FOCUS = "Prompt"
@@ -39,7 +42,7 @@ class ChatScreen(MessageActions, ChatActions):
 
     def on_key(self, event: events.Key) -> None:
         """Typed before the prompt had the focus, perhaps even before there was a screen: it is meant for the prompt."""
-        if self._transcript.has_focus and event.key in self.active_bindings:
+        if not self._prompt.has_focus and event.key in self.active_bindings:
             return
         if self._prompt.takes(event):
             self._prompt.focus()
@@ -64,9 +67,10 @@ class ChatScreen(MessageActions, ChatActions):
             await self._do(call)
         elif why_not := self.why_not_now():
             self.say(why_not)
-        else:
+        elif not self.too_long(words, documents):
             self._prompt.accept()
             await self.begin_answer(self._chat.ask(words, documents))
+            self.ask_for_model()
 
     async def _do(self, call: Call) -> None:
         match call.command:
@@ -78,14 +82,24 @@ class ChatScreen(MessageActions, ChatActions):
                 self.tell_system(call.argument)
             case Command.SET:
                 self.set_one(call.argument)
+            case Command.CODE:
+                self.copy_block(call.argument)
+            case Command.BRANCH:
+                await self.show_version(call.argument)
+            case Command.MODEL if call.argument:
+                self.name_model(call.argument)
+            case Command.DRAFT:
+                self.name_draft(call.argument)
             case Command.ATTACH:
                 self._prompt.attach(call.argument)
+            case Command.REWRITE:
+                self.rewrite(call.argument)
             case command:
                 await self.run_action(_ACTIONS[command])
 
     async def action_stop(self) -> None:
         """Leave a change undone; else stop the answer. A message that is not being answered yet goes back into the prompt."""
-        if not self.abandon_edit():
+        if not self.abandon_edit() and not self.stop_first_pull():
             await self.stop_answer()
 
     async def action_copy_stop_or_quit(self) -> None:
@@ -98,7 +112,7 @@ class ChatScreen(MessageActions, ChatActions):
         elif self._asked:
             await self.action_stop()
         elif time.monotonic() < self._quit_until:
-            self.app.exit()
+            await self.app.action_quit()
         else:
             self._quit_until = time.monotonic() + _QUIT_SECONDS
             self.say("press ctrl+c again to quit")
@@ -114,6 +128,10 @@ class ChatScreen(MessageActions, ChatActions):
         """Keys and figures."""
         self.app.push_screen(HelpScreen())
 
+    def action_documents(self) -> None:
+        """Go to the documents."""
+        self._prompt.action_choose_document()
+
     async def action_thoughts(self) -> None:
         """Open or fold what the model thought."""
         await self.toggle_thoughts()
@@ -127,8 +145,8 @@ class ChatScreen(MessageActions, ChatActions):
         self._transcript.anchor()
 
     @on(Prompt.QuitAsked)
-    def _quit(self) -> None:
-        self.app.exit()
+    async def _quit(self) -> None:
+        await self.app.action_quit()
 
     @on(Markdown.LinkClicked)
     def _show_link(self, event: Markdown.LinkClicked) -> None:
@@ -145,6 +163,8 @@ _ACTIONS = {
     Command.CONTINUE: "go_on",
     Command.COPY: "copy_message",
     Command.CHATS: "chats",
+    Command.MODEL: "models",
+    Command.MODELS: "models",
     Command.SETTINGS: "settings",
     Command.COLORS: "colors",
     Command.SPECULATION: "speculation",

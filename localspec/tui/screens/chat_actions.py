@@ -19,6 +19,7 @@ from localspec.tui.screens.answering import Answering
 from localspec.tui.screens.chats import ChatsScreen
 from localspec.tui.screens.costs import CostsScreen
 from localspec.tui.screens.settings import SettingsScreen
+from localspec.tui.screens.unsaved import UnsavedScreen
 
 _SETTINGS = tuple(field.name for field in fields(AnswerOptions))
 
@@ -26,12 +27,36 @@ _SETTINGS = tuple(field.name for field in fields(AnswerOptions))
 class ChatActions(Answering):
     """The actions on the chat that is open."""
 
-    async def action_new_chat(self) -> None:
+    _exported: Path | None = None
+    """The last file that was written."""
+
+    def action_new_chat(self) -> None:
         """Begin another chat; this one is kept."""
+        self.run_worker(self._new_chat(), group="leave")
+
+    async def _new_chat(self) -> None:
+        if not await self.may_leave():
+            return
         async with self._turning:
             await self.leave_chat()
             self._chat.begin()
+            self.keep_models()
             await self.show_chat()
+
+    async def may_leave(self) -> bool:
+        """Whether the chat can be left: it is saved, or the person has said what is to become of it. From a worker."""
+        why = self._chat.would_be_lost()
+        if not why:
+            return True
+        choice = await self.app.push_screen_wait(UnsavedScreen(f"{why} Leaving now would lose it."))
+        if choice in ("markdown", "json"):
+            return self._export("", ".md" if choice == "markdown" else ".json") is not None
+        return choice == "leave"
+
+    async def quit(self) -> None:
+        """Leave the app, unless something would be lost. From a worker."""
+        if await self.may_leave():
+            self.app.exit(message=f"The chat is in {self._exported}." if self._exported else None)
 
     def action_chats(self) -> None:
         """Choose an earlier chat and open it; or start the engine again, when that has died."""
@@ -48,7 +73,7 @@ class ChatActions(Answering):
         chosen = await self.app.push_screen_wait(ChatsScreen(self._chat.store, self._chat.id))
         if chosen is None or chosen == self._chat.id:
             self._refresh_title()
-        else:
+        elif await self.may_leave():
             await self.open_chat(chosen)
 
     async def open_chat(self, id_: int) -> None:
@@ -61,6 +86,7 @@ class ChatActions(Answering):
                 self.say(str(error))
             else:
                 await self.show_chat()
+                await self.follow_chat()
 
     def _refresh_title(self) -> None:
         """The chat may have been renamed in the list."""
@@ -75,21 +101,25 @@ class ChatActions(Answering):
 
     def export_chat(self, file: str) -> None:
         """Write the chat to a file: JSON when its name ends so, else Markdown; with no name, to one with the chat's title."""
-        from localspec.chat.export import to_json, to_markdown
-
         if self._chat.thread.leaf is None:
             self.say("There is nothing to export yet.")
-            return
-        path = expanded(Path(file))
-        chat = self._chat.as_chat()
-        ending = path.suffix.lower() or ".md"
+        else:
+            self._export(file, expanded(Path(file)).suffix.lower() or ".md")
+
+    def _export(self, file: str, ending: str) -> Path | None:
+        """The file, whose name is made up where none is given; None, and a sentence, where it cannot be written."""
+        from localspec.chat.export import to_json, to_markdown
+
+        path, chat = expanded(Path(file)), self._chat.as_chat()
         text = to_json(chat) if ending == ".json" else to_markdown(chat)
         try:
             written = write_new(path.parent if file else Path(), path.stem if file else chat.info.title, ending, text)
         except UserError as error:
             self.say(str(error))
-        else:
-            self.say(f"Written to {written.absolute()}.")
+            return None
+        self._exported = written.absolute()
+        self.say(f"Written to {self._exported}.")
+        return self._exported
 
     # How it is answered.
 
@@ -99,7 +129,8 @@ class ChatActions(Answering):
 
     def show_settings(self) -> None:
         """What is in force, where it is seen."""
-        self._status.show_sampling(*chat_settings.temperature_and_seed(self._start, self._chat.settings, {}))
+        loaded = self._loaded.sampling if self._loaded else {}
+        self._status.show_sampling(*chat_settings.temperature_and_seed(self._start, self._chat.settings, loaded))
         own = self.answer_options()
         self._speculation.choose((own and own.drafter) or self._start.drafter)
 
@@ -125,8 +156,11 @@ class ChatActions(Answering):
     async def action_settings(self) -> None:
         """See and change all settings."""
         own = {**self._chat.settings, **({} if self._chat.system is None else {"system": self._chat.system})}
-        has_draft = bool(self._loaded and self._loaded.draft)
-        changes = await self.app.push_screen_wait(SettingsScreen(self._start, own, has_draft=has_draft))
+        loaded = self._loaded
+        recommended = {name: loaded.sampling[name] for name in loaded.recommended} if loaded else {}
+        has_draft = bool(loaded and loaded.draft)
+        screen = SettingsScreen(self._start, own, recommended=recommended, has_draft=has_draft)
+        changes = await self.app.push_screen_wait(screen)
         if changes:
             self.change_settings(changes)
             self.say("That holds from the next answer on.")

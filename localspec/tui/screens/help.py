@@ -20,6 +20,8 @@ _KEYS = (
     ("ctrl+up", "select a message"),
     ("ctrl+n, ctrl+r", "new chat, earlier chats"),
     ("ctrl+g", "write in your editor; f4: edit the last document"),
+    ("f6", "go to the documents above the prompt"),
+    ("f7", "models: choose who answers, download, delete"),
     ("f2", "show or hide the figures of speculation"),
     ("f3, ctrl+t", "color the words by who drafted them"),
     ("ctrl+p", "all commands, and the theme"),
@@ -33,6 +35,37 @@ _MESSAGE_KEYS = (
     ("left, right", "other versions of it"),
     ("t", "open or fold what the model thought"),
     ("esc", "back to the prompt"),
+)
+_DOCUMENT_KEYS = (
+    ("enter", "all that can be done with it; so does a click"),
+    ("v, w", "view it; rewrite it"),
+    ("n, e", "rename it; edit it"),
+    ("delete", "take it away; ctrl+z brings it back"),
+    ("esc", "back to the prompt"),
+)
+_MODEL_KEYS = (
+    ("enter", "answer with it in this chat; the chat is read again by the new model"),
+    ("f5", "the same, and in all chats that have not chosen"),
+    ("d", "draft with it for the model that answers now"),
+    ("p, x", "download it; stop the download, which goes on from there later"),
+    ("delete", "delete its files, after a question"),
+    ("shift+up, shift+down", "read on in what is said about it"),
+    ("letters", "search; user/repo:QUANT is a model on the hub"),
+    ("fits", "in the memory that is free now, with its draft model"),
+    ("target, draft", "the model that answers, and the one that guesses for it"),
+)
+_REWRITE_KEYS = (
+    ("n, p", "the next change, the one before"),
+    ("a, r", "accept or reject it; space turns it round"),
+    ("A, R", "accept or reject all changes"),
+    ("[-so-] {+so+}", "what goes, and what comes in its place"),
+    ("[=so=] {-so-}", "of a rejected change: what stays, and what does not come"),
+    ("c", "go on with a text that was stopped, or was being written when the app ended"),
+    ("i", "another instruction for the text with what is accepted: a new version"),
+    ("left, right", "the versions of it; the first one is the document itself"),
+    ("e, y, s", "edit it by hand; copy it; save it to a file"),
+    ("v", "the other text, where there is room for one only"),
+    ("esc", "stop, and keep what is written; else leave"),
 )
 _FIGURES = (
     ("tokens/step", "words come in tokens; this many for each pass of the model (1 is plain decoding)"),
@@ -60,6 +93,9 @@ _COMMANDS = tuple((command.usage, command.description) for command in Command)
 _SECTIONS = (
     ("Keys", _KEYS),
     ("Keys on a selected message", _MESSAGE_KEYS),
+    ("Keys on a document", _DOCUMENT_KEYS),
+    ("Keys in the list of models", _MODEL_KEYS),
+    ("Keys while a text is rewritten", _REWRITE_KEYS),
     ("Figures below the prompt", _FIGURES),
     ("Figures of speculation", _SPECULATION),
     ("Commands", _COMMANDS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from localspec.tui.fences import code_blocks
 from localspec.tui.open_chat import Writing
 from localspec.tui.screens.answering import Answering
 from localspec.tui.thinking import without_thoughts
+from localspec.tui.unsent import MOST_EDITS, Draft
 from localspec.tui.widgets.transcript import Transcript
 
 _BRANCH_KEYS = ("left right branch",)
@@ -129,6 +131,23 @@ class MessageActions(Answering):
         elif not self._chat.branches(entry.id):
             self.say("This message has one branch only; e and r begin others.")
 
+    async def show_version(self, number: str) -> None:
+        """Show one of the versions of the selected message, else of the last one that has several; without a number, say
+        which there are."""
+        path = [selected] if (selected := self._selected()) else self._chat.thread.path()[::-1]
+        entry = next((entry for entry in path if self._chat.branches(entry.id)), None)
+        if self._refused(entry, "No message here has more than one version; e and r begin others.") or entry is None:
+            return
+        now, count = map(int, self._chat.branches(entry.id).split("/"))
+        place = [other.id for other in self._chat.thread.path()].index(entry.id) + 1
+        if number.isdecimal() and 1 <= int(number) <= count:
+            self._chat.show_branch(entry.id, int(number) - now)
+            await self.show_branch()
+            self.say(f"Message {place}: version {number} of {count}.")
+        else:
+            other = 1 if now > 1 else 2
+            self.say(f"Message {place} is version {now} of {count}: /branch {other} shows another.")
+
     # Editing.
 
     async def action_edit(self) -> None:
@@ -179,7 +198,23 @@ class MessageActions(Answering):
         """Leave the message as it was; its next edit begins with what was written here. False when none is being edited."""
         if self._editing:
             self._abandoned[self._chat.id, self._editing.entry] = self._prompt.text, self._prompt.documents
+            while len(self._abandoned) > MOST_EDITS:
+                del self._abandoned[next(iter(self._abandoned))]
         return self.cancel_edit()
+
+    def draft(self) -> Draft:
+        """The edits that were left as well."""
+        draft = super().draft()
+        return Draft(draft.text, draft.documents, dict(self._abandoned))
+
+    def take_draft(self, draft: Draft) -> None:
+        """Edits of messages that have never been saved have nothing else to come back to."""
+        super().take_draft(draft)
+        for (chat, message), (words, documents) in draft.edits.items():
+            if chat is None:
+                self._prompt.give_back(words, documents)
+            else:
+                self._abandoned[chat, message] = words, documents
 
     async def leave_chat(self) -> None:
         """Before another chat is shown: what was written for a message of this one stands in the prompt."""
@@ -240,7 +275,24 @@ class MessageActions(Answering):
         if entry is None or not blocks:
             self.say("There is no block of code in it.")
             return
-        place = self._copied[1] % len(blocks) if self._copied[0] == entry.id else 0
+        self._copy_block(entry, blocks, self._copied[1] % len(blocks) if self._copied[0] == entry.id else 0)
+
+    def copy_block(self, number: str) -> None:
+        """Copy the last block of code of the answer, or the one with this number."""
+        entry = self._meant("assistant")
+        blocks = code_blocks(without_thoughts(entry.text)) if entry else []
+        if entry is None or not blocks:
+            self.say("There is no block of code in it.")
+        elif not number:
+            self._copy_block(entry, blocks, len(blocks) - 1)
+        elif number.isdecimal() and 1 <= int(number) <= len(blocks):
+            self._copy_block(entry, blocks, int(number) - 1)
+        elif len(blocks) == 1:
+            self.say("There is one block of code in it: write /code alone.")
+        else:
+            self.say(f"There are {len(blocks)} blocks of code in it: write /code and a number from 1 to {len(blocks)}.")
+
+    def _copy_block(self, entry: Entry, blocks: Sequence[str], place: int) -> None:
         self._copied = (entry.id, place + 1)
         self.app.copy_to_clipboard(blocks[place].removesuffix("\n"))
         self.say(f"copied block {place + 1} of {len(blocks)}" if len(blocks) > 1 else "copied the code")

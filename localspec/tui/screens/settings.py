@@ -122,8 +122,10 @@ class SettingsScreen(ModalScreen[dict[str, JSON] | None]):
 
     def _inherited(self, name: str) -> str:
         value = getattr(self._start, name)
-        value = self._recommended.get(name) if value is None else value
-        return DEFAULTS[name] if value is None else f"{value:.15g}"
+        if value is not None:
+            return f"{value:.15g}"
+        # A file has single precision: 0.6 there is 0.600000023841858.
+        return f"{self._recommended[name]:.6g}" if name in self._recommended else DEFAULTS[name]
 
     # What the person does.
 

@@ -2,13 +2,9 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from rich.markdown import Markdown as RichMarkdown
-from rich.theme import Theme
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical
@@ -20,9 +16,12 @@ from textual.widgets.markdown import MarkdownStream
 from localspec.engine.step import Step
 from localspec.tui.fences import Fences, Piece
 from localspec.tui.literal import literal
+from localspec.tui.markdown import parser, rendered
 from localspec.tui.thinking import Thought, may_become_thoughts, split_thoughts
 from localspec.tui.widgets.drafted import Drafted
+from localspec.tui.widgets.fence import Fence, prepare
 from localspec.tui.widgets.growing import Growing
+from localspec.tui.widgets.once import laid_out, once
 from localspec.tui.widgets.thoughts import Thoughts
 
 MARKDOWN_CHARACTERS = 12_000
@@ -33,50 +32,13 @@ _ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s", re.MULTILINE)
 """So much of an answer is laid out as Markdown; what comes after it is plain text, so that no key waits for it. A line
 counts as so many characters more, because every paragraph is a widget. A long list is written in pieces."""
 
-OLD_ANSWERS = Theme(
-    {
-        **{f"markdown.h{level}": "bold" for level in range(1, 7)},
-        "markdown.h2": "bold underline",
-        "markdown.h7": "italic",
-        "markdown.code": "bold",
-        "markdown.item.bullet": "bold",
-        "markdown.item.number": "bold",
-        "markdown.link": "underline",
-        "markdown.link_url": "underline",
-        "markdown.block_quote": "italic",
-        "markdown.hr": "dim",
-        "markdown.table.border": "dim",
-        "markdown.table.header": "bold",
-    }
-)
-"""Rich's own colors are loud, and made for one background."""
-
 _log = logging.getLogger("localspec.tui")
-
-
-def parser() -> MarkdownIt:
-    """Markdown in which nothing a model writes is lost: tags are text, images are links, lines end where they end."""
-    markdown = MarkdownIt("gfm-like", {"html": False}).disable("image")
-    markdown.core.ruler.push("keep_line_ends", _keep_line_ends)
-    return markdown
-
-
-def _keep_line_ends(state: StateCore) -> None:
-    for block in state.tokens:
-        for token in block.children or ():
-            if token.type == "softbreak":
-                token.type = "hardbreak"
-
-
-def rendered(markdown: str, *, dark: bool) -> RichMarkdown:
-    """Text as one widget can show it."""
-    result = RichMarkdown("", code_theme="ansi_dark" if dark else "ansi_light")
-    result.parsed = parser().parse(markdown)
-    return result
 
 
 class _Text(Markdown):
     """Markdown that survives the texts which Textual cannot add to, such as a table that loses a row."""
+
+    BLOCKS = {**Markdown.BLOCKS, "fence": Fence, "code_block": Fence}
 
     def __init__(self) -> None:
         super().__init__(parser_factory=parser, open_links=False)
@@ -115,6 +77,7 @@ class Answer(Vertical):
     """One answer. `write` while it streams, then `finish`; `settle` when newer ones have made it old."""
 
     DEFAULT_CSS = "Answer > .-waiting { display: none; }"
+    virtual_size = once()
 
     def __init__(self, entry: int = 0, branches: str = "", old: str | None = None) -> None:
         """`old`: a whole answer, to be shown cheap from the beginning."""
@@ -152,10 +115,15 @@ class Answer(Vertical):
             yield self._parts[0]
         yield self._note
 
-    async def on_mount(self) -> None:
-        """The rest of an old answer."""
-        if self._rest:
-            await (await self._mount(Growing())).add(self._rest)
+    async def fill(self) -> AsyncIterator[None]:
+        """Put the rest of a very long answer there, a piece at a time: see Growing.fill."""
+        rest, self._rest = self._rest, ""
+        if rest:
+            growing = await self._mount(Growing())
+            async for _ in growing.fill(rest):
+                if growing not in self._parts:
+                    return
+                yield
 
     async def write(self, text: str) -> None:
         """Show more text."""
@@ -180,11 +148,18 @@ class Answer(Vertical):
     async def finish(self, note: str = "") -> None:
         """The answer is complete: show all of it once more, since a streamed text can differ from a whole one."""
         await self._stop_stream()
+        if self._drafted:
+            # An answer that broke off has no step that ends it.
+            self._drafted.refresh_view(at_once=True)
         body = await self._show_whole_thoughts()
         markdown, rest = cut(body)
         if _is_heavy(markdown):
             await self.settle()
-        elif len(self._parts) == 1 and isinstance(self._parts[0], _Text) and not rest:
+            self.show_note(note)
+            self.complete = True
+            return
+        await prepare(literal(markdown), self.app)
+        if len(self._parts) == 1 and isinstance(self._parts[0], _Text) and not rest:
             await self._parts[0].update(literal(markdown))
         elif not self.settled:
             view = _Text()
@@ -193,6 +168,7 @@ class Answer(Vertical):
             await view.update(literal(markdown))
             await self._replace_parts(view, rest)
         self.show_note(note)
+        await self._fill_in_turns()
         self.complete = True
 
     async def settle(self) -> None:
@@ -204,7 +180,12 @@ class Answer(Vertical):
         view = self._cheap(markdown)
         view.add_class("-waiting")
         await self.mount(view, before=self._note)
-        await self._replace_parts(view, rest)
+        if self.complete and rest:
+            # What follows is as cheap as it can be, and stays.
+            await self._replace_first(view)
+        else:
+            await self._replace_parts(view, rest)
+            await self._fill_in_turns()
 
     def show_note(self, note: str) -> None:
         """How it ended, and which of several branches it is."""
@@ -293,10 +274,19 @@ class Answer(Vertical):
     async def _replace_parts(self, view: Widget, rest: str) -> None:
         with self.app.batch_update():
             await self._remove_parts()
-            self._parts = [view]
+            self._parts, self._rest = [view], rest
             view.remove_class("-waiting")
-            if rest:
-                await (await self._mount(Growing())).add(rest)
+
+    async def _replace_first(self, view: Widget) -> None:
+        with self.app.batch_update():
+            first, self._parts[0] = self._parts[0], view
+            self.move_child(view, before=first)
+            view.remove_class("-waiting")
+            await first.remove()
+
+    async def _fill_in_turns(self) -> None:
+        async for _ in self.fill():
+            await laid_out(self)
 
     async def _remove_parts(self) -> None:
         parts, self._parts = self._parts, []

@@ -11,10 +11,17 @@ from textual import on
 from textual.message import Message
 from textual.widgets import TextArea
 
-from localspec.tui.completion import Token, command_suggestions, path_suggestions, token_before
+from localspec.tui.completion import (
+    Token,
+    command_suggestions,
+    model_suggestions,
+    path_suggestions,
+    token_before,
+)
 from localspec.tui.widgets.suggestions import Suggestion, Suggestions
 
-_HINTS = {"command": "tab completes, enter runs, esc closes", "path": "enter attaches, esc closes"}
+_RUNS = "tab completes, enter runs, esc closes"
+_HINTS = {"command": _RUNS, "model": _RUNS, "draft": _RUNS, "path": "enter attaches, esc closes"}
 
 
 class CompletingText(TextArea):
@@ -22,7 +29,7 @@ class CompletingText(TextArea):
 
     @dataclass
     class _Found(Message):
-        """Files that `token` may become."""
+        """Files or models that `token` may become."""
 
         token: Token
         suggestions: list[Suggestion]
@@ -121,8 +128,9 @@ class CompletingText(TextArea):
         return None if token and self._untouched == self.text else token
 
     def _look_for(self, token: Token) -> None:
-        """On a thread: folders may be large, or far away."""
-        self.post_message(self._Found(token, path_suggestions(token)))
+        """On a thread: folders may be large, or far away, and the catalog takes its time."""
+        suggestions = path_suggestions if token.kind == "path" else model_suggestions
+        self.post_message(self._Found(token, suggestions(token)))
 
     def _list(self, token: Token, suggestions: list[Suggestion]) -> None:
         self._listed = token

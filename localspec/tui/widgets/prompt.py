@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 
-from localspec.chat.attach import is_large, pasted_text, read_document, written_path
+from localspec.chat.attach import dragged_paths, is_large, pasted_text, read_document, written_path
 from localspec.chat.messages import Document
 from localspec.engine.errors import UserError
 from localspec.tui.commands import Call, parse
@@ -44,6 +44,7 @@ class Prompt(CompletingText):
         Binding("end", "line_end_or_follow", "End of the line, then of the chat", show=False),
         Binding("ctrl+g", "edit_text", "Write in your editor", id="prompt.edit_text", show=False),
         Binding("f4", "edit_document", "Edit the last document", id="prompt.edit_document", show=False),
+        Binding("f6", "choose_document", "Go to the documents", id="prompt.documents", show=False),
     ]
 
     @dataclass
@@ -169,8 +170,7 @@ class Prompt(CompletingText):
     def action_delete_left(self) -> None:
         """Delete to the left; from the very start, the last document."""
         if self.documents and self.cursor_location == (0, 0) and self.selection.is_empty:
-            name = self._remove(-1).document.name
-            self.post_message(self.Said(f"{name} is taken away; ctrl+z brings it back."))
+            self.remove_document(-1)
         else:
             super().action_delete_left()
 
@@ -206,6 +206,18 @@ class Prompt(CompletingText):
             text = literal(self._remove(index).document.text)
             self.replace(text if not self.text or text.endswith("\n") else f"{text}\n", (0, 0), (0, 0))
 
+    def action_choose_document(self) -> None:
+        """Go up to the documents."""
+        if self.documents:
+            self.chips.focus()
+        else:
+            self.post_message(self.Said("There is no document yet: paste a long text, or attach a file with @."))
+
+    def remove_document(self, index: int) -> None:
+        """Take a document away."""
+        name = self._remove(index).document.name
+        self.post_message(self.Said(f"{name} is taken away; ctrl+z brings it back."))
+
     def restore_document(self) -> None:
         """Bring back the document that was taken away last."""
         if self._removed:
@@ -230,7 +242,10 @@ class Prompt(CompletingText):
         """A short paste is text and goes in as it is; a long one is a document, and stays out of the text."""
         event.prevent_default()
         event.stop()
-        if is_large(event.text) and not self._is_for_command():
+        if (paths := dragged_paths(event.text)) and not self._is_for_command():
+            for path in paths:
+                self.attach(path)
+        elif is_large(event.text) and not self._is_for_command():
             self._pastes += 1
             document = Document(f"pasted {self._pastes}", pasted_text(event.text))
             self.chips.insert(len(self.chips), Chip.of(document))

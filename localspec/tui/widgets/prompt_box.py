@@ -4,7 +4,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from localspec.tui.widgets.chips import Chips
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.suggestions import Suggestions
 
@@ -27,8 +26,3 @@ class PromptBox(Vertical):
         self._prompt.focus()
         # What a widget posts while its parent handles something goes no further than the parent.
         self._prompt.call_later(self._prompt.choose_suggestion)
-
-    @on(Chips.Picked)
-    def _edit(self, event: Chips.Picked) -> None:
-        self._prompt.focus()
-        self._prompt.call_later(self._prompt.action_edit_document, event.index)

@@ -12,6 +12,7 @@ from localspec.tui.literal import literal
 
 HELP_HINT = "f1 help"
 STOP_HINT = "esc stop"
+KILL_HINT = "esc ends the engine"
 NEARLY_FULL = "context nearly full: the oldest turns will be left out"
 _MESSAGE_SECONDS = 4.0
 _WARN_FROM = 0.85
@@ -22,7 +23,7 @@ _LEAST_MODEL_CELLS = 16
 
 
 class Status(Vertical):
-    """Five places for text; a message covers the activity for a few seconds."""
+    """Six places for text; a message covers the activity for a few seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,13 +35,14 @@ class Status(Vertical):
         self._has_warned = False
 
     def compose(self) -> ComposeResult:
-        """Models, sampling and context above, activity and the key that matters below."""
+        """Models, sampling and context above; activity, a download and the key that matters below."""
         with Horizontal():
             yield Static("", id="models")
             yield Static("", id="sampling")
             yield Static("", id="context")
         with Horizontal():
             yield Static("", id="activity")
+            yield Static("", id="pull")
             yield Static(HELP_HINT, id="key")
 
     def on_resize(self) -> None:
@@ -76,6 +78,11 @@ class Status(Vertical):
         self._put("key", Content(key))
         if self._message is None:
             self._put("activity", Content(literal(words)))
+
+    def show_pull(self, words: str) -> None:
+        """How far a download is; empty without one."""
+        self._put("pull", Content(literal(words)))
+        self.query_one("#pull").display = bool(words)
 
     def say(self, message: str) -> None:
         """Show a message for a few seconds."""

@@ -17,6 +17,7 @@ from textual.widget import Widget
 from localspec.chat.thread import Entry
 from localspec.tui.endings import ending
 from localspec.tui.widgets.answer import Answer
+from localspec.tui.widgets.once import laid_out, once
 from localspec.tui.widgets.turn import Mark, Notice, Turn
 from localspec.tui.widgets.welcome import Welcome
 
@@ -29,6 +30,9 @@ _MOUNTED_CHARACTERS = 60_000
 """A chat begins with so much of its end."""
 _MOST_MOUNTED = 60
 """More than this many messages, and the oldest are taken away again."""
+_TURN_MESSAGES = 4
+_TURN_CHARACTERS = 6_000
+"""So much is put onto the screen at a time: laying it out takes no longer than a key may wait."""
 _NEAR_TOP = 3
 """Lines."""
 
@@ -40,12 +44,14 @@ class _Items(Vertical):
     """What is scrolled. Never lower than the view: an anchored one would hang a short conversation from its bottom."""
 
     BLANK = True
+    virtual_size = once()
 
 
 class Transcript(VerticalScroll, can_focus=True):
     """Follows what is written until the reader scrolls up, and again from the bottom on. One message can be selected."""
 
     BLANK = True
+    virtual_size = once()
     FOCUS_ON_CLICK = False
     BINDINGS = [
         Binding("up,k", "move(-1)", "The message before", id="message.up", show=False),
@@ -76,8 +82,8 @@ class Transcript(VerticalScroll, can_focus=True):
         self._forgotten = Mark("The model no longer sees what is above: the context has no room for it.")
         self._forgotten_before: int | None = None
         self._path: list[Entry] = []
-        self._first = 0
-        """Place in the path of the first message that is mounted."""
+        self._first = self._wanted = 0
+        """Places in the path of the first message that is mounted, and of the first that is to be."""
         self._branches: Branches = lambda _id: ""
         self._mounting = asyncio.Lock()
         self._is_moving = False
@@ -122,6 +128,7 @@ class Transcript(VerticalScroll, can_focus=True):
             else:
                 await self._remove(removed)
                 await self._mount(shared, len(path), writing, _LIVELY_ANSWERS)
+                await self._fill_old(shared, len(path))
             await self._settle()
             await self._unload()
         if choose is not None:
@@ -131,7 +138,7 @@ class Transcript(VerticalScroll, can_focus=True):
         """Another chat comes, whose messages may have the same numbers."""
         self.choose(None)
         async with self._mounting:
-            self._path, self._first = [], 0
+            self._path, self._first, self._wanted = [], 0, 0
             await self._items.remove_children("Turn, Answer, Notice")
         await self.mark_forgotten(None)
 
@@ -159,17 +166,20 @@ class Transcript(VerticalScroll, can_focus=True):
         return shared
 
     async def _begin_anew(self, writing: int | None) -> None:
+        """The newest messages now, and those before them as soon as these are there."""
         await self._items.remove_children("Turn, Answer")
-        self._first = self._window_before(len(self._path))
-        await self._mount(self._first, len(self._path), writing, _LIVELY_WHEN_OPENED)
+        end = len(self._path)
+        self._first = self._place_before(end, _TURN_MESSAGES, _TURN_CHARACTERS)
+        await self._mount(self._first, end, writing, _LIVELY_WHEN_OPENED)
         self.anchor()
+        self._load_soon(self._place_before(end, _MOUNTED_MESSAGES, _MOUNTED_CHARACTERS))
 
-    def _window_before(self, end: int) -> int:
-        """Where the messages begin that are mounted together, the last of which comes before `end`."""
-        first, characters = end, 0
-        while first > 0 and end - first < _MOUNTED_MESSAGES and characters < _MOUNTED_CHARACTERS:
+    def _place_before(self, end: int, messages: int, characters: int) -> int:
+        """Where the messages begin that come before `end`: so many, or so much text, whichever is less."""
+        first = end
+        while first > 0 and end - first < messages and characters > 0:
             first -= 1
-            characters += len(self._path[first].text)
+            characters -= len(self._path[first].text)
         return first
 
     async def _remove(self, entries: Sequence[Entry]) -> None:
@@ -227,7 +237,7 @@ class Transcript(VerticalScroll, can_focus=True):
             return
         first = len(self._path) - _MOUNTED_MESSAGES
         widgets = [widget for entry in self._path[self._first : first] if (widget := self._widget(entry.id))]
-        self._first = first
+        self._first = self._wanted = first
         await self._items.remove_children(widgets)
         self._show_earlier()
 
@@ -253,21 +263,49 @@ class Transcript(VerticalScroll, can_focus=True):
         """Near the top, what stands above it is loaded."""
         super().watch_scroll_y(old_value, new_value)
         if new_value <= _NEAR_TOP and new_value < old_value and self._first > 0 and not self._is_moving:
-            self._is_moving = True
+            self._load_soon(self._place_before(self._first, _MOUNTED_MESSAGES, _MOUNTED_CHARACTERS))
+
+    def _load_soon(self, wanted: int) -> None:
+        self._wanted = wanted
+        if not self._is_moving and self._first > wanted:
             self.run_worker(self._load_older(), group="older")
 
     async def _load_older(self) -> None:
-        async with self._mounting:
-            end, height = self._first, self.virtual_size.height
-            self._first = self._window_before(end)
-            if self._first < end:
-                await self._mount(self._first, end, None, 0, before=self._widget(self._path[end].id))
-        self.call_after_refresh(self._keep_place, height)
+        """Load what is wanted of the older messages: a few at a time, and keys have their turn in between."""
+        self._is_moving = True
+        try:
+            while self._first > self._wanted:
+                async with self._mounting:
+                    # Another chat, or another branch, may have come.
+                    if self._first > self._wanted:
+                        await self._load_some(self._first - self._wanted)
+        finally:
+            self._is_moving = False
 
-    def _keep_place(self, height: int) -> None:
-        """What the reader looks at has moved down by as much as was mounted above it."""
-        self.scroll_to(y=self.scroll_y + self.virtual_size.height - height, animate=False, force=True)
-        self._is_moving = False
+    async def _load_some(self, most: int) -> None:
+        end = self._first
+        first = self._place_before(end, min(most, _TURN_MESSAGES), _TURN_CHARACTERS)
+        self._first, height = first, self.virtual_size.height
+        await self._mount(first, end, None, 0, before=self._widget(self._path[end].id))
+        await self._keep_place(height)
+        await self._fill_old(first, end)
+
+    async def _fill_old(self, start: int, end: int) -> None:
+        """The rest of very long old answers."""
+        for entry in self._path[start:end]:
+            answer = self.answer(entry.id)
+            if answer and answer.settled:
+                height = self.virtual_size.height
+                async for _ in answer.fill():
+                    height = await self._keep_place(height)
+
+    async def _keep_place(self, height: int) -> int:
+        """What the reader looks at has moved down by as much as was mounted above it. Returns how high all is now."""
+        await laid_out(self)
+        if not self.is_anchored or not self.is_vertical_scroll_end:
+            y = self.scroll_y + self.virtual_size.height - height
+            self.scroll_to(y=y, animate=False, force=True, immediate=True, release_anchor=False)
+        return self.virtual_size.height
 
     # The message that is selected.
 
@@ -330,7 +368,8 @@ class Transcript(VerticalScroll, can_focus=True):
                 return
 
     async def _choose_place(self, place: int) -> None:
-        while place < self._first:
+        if place < self._first:
+            self._wanted = place
             await self._load_older()
         self.choose(self._path[place].id)
 

@@ -1,16 +1,25 @@
 """What stands at the top of the conversation."""
 
+from collections.abc import Sequence
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import ProgressBar, Static
 
+from localspec.tui.downloads import Download
 from localspec.tui.literal import literal
 from localspec.tui.messages import Fetching, Loading
+from localspec.tui.shelf import Row
+from localspec.tui.widgets.first_models import FirstModels
+from localspec.tui.widgets.pull_lines import progress_words
 
 _WRITE_ALREADY = "You can write already: it is sent when the model is ready."
 _HOW_TO_BEGIN = "Write below. f1 shows the keys and says what the figures mean."
-_HOW_TO_END = "ctrl+q quits."
+_HOW_TO_END = "f7 chooses another model, ctrl+q quits."
+_CHOOSE = "There is no model on this machine yet. Enter fetches the marked one:"
+_HOW_TO_CHOOSE = "up and down mark another one. You can write already: nothing is lost."
+_HOW_TO_STOP = "You can write already: it is sent when the model is ready. esc stops it."
 
 
 class Welcome(Vertical):
@@ -31,11 +40,11 @@ class Welcome(Vertical):
     def show(self, state: str, share: float) -> None:
         """Something is going on, and `share` of it (0 to 1) is done."""
         self._put(state, _WRITE_ALREADY)
-        self.query_one("#progress", ProgressBar).update(progress=share)
+        self._show_bar(share)
 
-    def show_ready(self, target: str) -> None:
-        """The model `target` can be asked."""
-        self._put(f"{target} is ready.", _HOW_TO_BEGIN)
+    def show_ready(self, target: str, note: str = "") -> None:
+        """The model `target` can be asked; `note` says what about it is otherwise than usual."""
+        self._put(f"{target} is ready. {note}".rstrip(), _HOW_TO_BEGIN)
         self.query_one("#progress").display = False
 
     def show_failure(self, sentence: str) -> None:
@@ -43,6 +52,51 @@ class Welcome(Vertical):
         self._put(sentence, _HOW_TO_END)
         self.query_one("#progress").display = False
         self.add_class("-failed")
+
+    # The first model.
+
+    @property
+    def is_offering(self) -> bool:
+        """Whether the person has to choose a first model."""
+        return bool(self.query(FirstModels))
+
+    def offer_models(self) -> None:
+        """Have the person choose a first model."""
+        self._put(_CHOOSE, _HOW_TO_CHOOSE)
+        self.query_one("#progress").display = False
+        self.mount(FirstModels(), before="#hint")
+
+    def offer_pairs(self, rows: Sequence[Row]) -> None:
+        """Pairs to choose from as well."""
+        for models in self.query(FirstModels):
+            models.offer(rows)
+
+    def focus_offer(self) -> None:
+        """Go to the choice."""
+        for models in self.query(FirstModels):
+            models.focus()
+
+    def show_pull(self, download: Download | None, sentence: str = "") -> None:
+        """The first model is on its way; or it is not any more, and `sentence` says why."""
+        for models in self.query(FirstModels):
+            models.display = download is None
+        if download is None:
+            self._put(f"{sentence} {_CHOOSE}".strip(), _HOW_TO_CHOOSE)
+            self.query_one("#progress").display = False
+            return
+        words = progress_words(download) if download.total else download.state.value
+        self._put(download.note or f"downloading {download.name}  {words}", _HOW_TO_STOP)
+        self._show_bar(download.share)
+
+    def end_offer(self) -> None:
+        """There is a model."""
+        self.query(FirstModels).remove()
+
+    def _show_bar(self, share: float) -> None:
+        self.remove_class("-failed")
+        bar = self.query_one("#progress", ProgressBar)
+        bar.display = True
+        bar.update(progress=share)
 
     def _put(self, state: str, hint: str) -> None:
         self.query_one("#state", Static).update(Content(literal(state)))
