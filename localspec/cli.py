@@ -2,20 +2,24 @@
 
 import sys
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import click
 
 from localspec import __version__
-from localspec.cli_options import CONTEXT, ModelCommand, model_options, setting_values
+from localspec.cli_doctor import doctor
+from localspec.cli_input import piped, settings_of
+from localspec.cli_measure import measure
+from localspec.cli_models import models, rm
+from localspec.cli_options import CONTEXT, ModelCommand, model_options
+from localspec.cli_pull import pull
+from localspec.cli_rewrite import rewrite
 from localspec.cli_sessions import sessions
 from localspec.console import Progress
 from localspec.engine.errors import UserError
 from localspec.program import PROGRAM, Before, Program, WrongUsageError
-from localspec.settings import Settings, find_folders, load_settings
+from localspec.settings import Settings, find_folders
 
-_MOST_STDIN = 16 << 20
-"""Bytes: more than any context holds, and read before anybody wonders what is going on."""
 _EPILOG = """Model, sampling and drafting can also be set in config.toml, as in top_k = 20,
 and in the environment, as in LOCALSPEC_TOP_K=20."""
 
@@ -39,7 +43,7 @@ def cli(context: click.Context, /, debug: bool, goes_on: bool, **given: Any) -> 
     """
     before = context.find_object(Before) or Before()
     before.debug, before.given = debug, given
-    return _chat(_settings({}, given), goes_on) if context.invoked_subcommand is None else None
+    return _chat(settings_of({}, given), goes_on) if context.invoked_subcommand is None else None
 
 
 @cli.command(cls=ModelCommand, context_settings=CONTEXT, epilog=_EPILOG)
@@ -74,8 +78,8 @@ def run(
     before.debug = before.debug or debug
     if as_json and as_jsonl:
         raise WrongUsageError("An answer has one form; choose one of --json and --jsonl.")
-    settings = _settings(before.given, given)
-    piped = _piped(sys.stdin, Progress(quiet))
+    settings = settings_of(before.given, given)
+    document = piped(sys.stdin, Progress(quiet))
 
     from localspec.interruption import Interruption
     from localspec.output import Form
@@ -83,31 +87,7 @@ def run(
 
     with Interruption() as interruption:
         form: Form = "json" if as_json else "jsonl" if as_jsonl else "text"
-        return Run(settings, find_folders(), interruption, form, quiet).answer(" ".join(prompt), piped)
-
-
-def _settings(above: dict[str, Any], given: dict[str, Any]) -> Settings:
-    """Options may stand before or behind the command; behind it they win."""
-    try:
-        return load_settings({**setting_values(above), **setting_values(given)})
-    except UserError as error:
-        raise WrongUsageError(str(error)) from error
-
-
-def _piped(stdin: TextIO | None, progress: Progress) -> bytes | None:
-    """What was piped in, None when nothing was."""
-    if stdin is None or stdin.isatty():
-        return None
-    progress.show("reading stdin")
-    try:
-        text = stdin.buffer.read(_MOST_STDIN + 1)
-    except OSError as error:
-        raise UserError(f"stdin cannot be read ({error.strerror}); give the prompt as an argument.") from error
-    finally:
-        progress.clear()
-    if len(text) > _MOST_STDIN:
-        raise UserError(f"The text on stdin is longer than {_MOST_STDIN >> 20} MB; give a shorter one.")
-    return text
+        return Run(settings, find_folders(), interruption, form, quiet).answer(" ".join(prompt), document)
 
 
 def _chat(settings: Settings, goes_on: bool) -> int:
@@ -128,6 +108,8 @@ def _chat(settings: Settings, goes_on: bool) -> int:
 
 
 _PROFILES = ("cuda", "mlx", "cpu", "metal")
+_HALVES = ("design", "held-out")
+_Form = Literal["json", "markdown", "text"]
 _BENCH_EPILOG = """Unless asked otherwise, answers are greedy and up to 128 tokens long, and the
 random numbers are those of seed 0."""
 
@@ -145,6 +127,8 @@ def _positive(_context: click.Context, _option: click.Parameter, value: int | No
 @click.option("--repeat", metavar="N", type=int, callback=_positive, default=1, help="Rounds over all prompts.  [1]")
 @click.option("--limit", metavar="N", type=int, callback=_positive, help="Prompts of each category.  [all]")
 @click.option("--simulate", metavar="PROFILE", type=click.Choice(_PROFILES), help=f"{', '.join(_PROFILES)}: its times.")
+@click.option("--edits", is_flag=True, help="Edits of our own texts, on simulated devices.")
+@click.option("--half", metavar="HALF", type=click.Choice(_HALVES), help="design or held-out.  [held-out]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="A table in Markdown.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -157,11 +141,17 @@ def bench(context: click.Context, /, **given: Any) -> int:
     the draft model), lookup (our own, without a draft model), and for
     comparison the rules of others: lookup:nNkK, longest5, suffix and first.
 
+    With --edits, place (our own, which knows the document that is edited) is
+    compared with votes (the same without knowing it), with the rules of
+    others (lookup:n3k10, longest5, suffix) and with lining the answer up with
+    the document as a diff does (myers, levenshtein).
+
     \b
     Examples:
       localspec bench -m large.gguf -d small.gguf --limit 2
       localspec bench --arms plain,lookup,suffix --json
       localspec bench --simulate cuda --arms plain,auto,lookup:n3k10
+      localspec bench --edits --markdown
     """
     before = context.find_object(Before) or Before()
     before.debug = before.debug or given.pop("debug")
@@ -169,7 +159,12 @@ def bench(context: click.Context, /, **given: Any) -> int:
         raise WrongUsageError("A comparison has one form; choose one of --json and --markdown.")
     if before.given.get("drafter") or given.get("drafter"):
         raise WrongUsageError("A comparison chooses its drafters with --arms; leave out --drafter.")
-    settings = _settings(before.given, given)
+    settings = settings_of(before.given, given)
+    form: _Form = "json" if given["as_json"] else "markdown" if given["as_markdown"] else "text"
+    if given["edits"]:
+        return _bench_edits(settings, given, form)
+    if given["half"]:
+        raise WrongUsageError("Only the edits have two halves; add --edits, or leave out --half.")
 
     from localspec.bench import BenchRun, Comparison, chosen_arms, chosen_profile, chosen_prompts
     from localspec.interruption import Interruption
@@ -180,14 +175,34 @@ def bench(context: click.Context, /, **given: Any) -> int:
         raise WrongUsageError(str(error)) from error
     prompts = chosen_prompts(given["prompts"], given["limit"])
     comparison = Comparison(arms, prompts, given["repeat"], chosen_profile(given["simulate"]))
-    form: Literal["json", "markdown", "text"] = (
-        "json" if given["as_json"] else "markdown" if given["as_markdown"] else "text"
-    )
     with Interruption() as interruption:
         return BenchRun(settings, find_folders(), interruption, comparison, form, given["quiet"]).run()
 
 
+def _bench_edits(settings: Settings, given: dict[str, Any], form: _Form) -> int:
+    """The comparison of ways to draft an edited text."""
+    if given["prompts"] or given["limit"] or given["repeat"] != 1:
+        raise WrongUsageError("The edits are our own and replayed once; leave out --prompts, --limit and --repeat.")
+
+    from localspec.bench_edits import EditBenchRun, EditComparison, chosen_arms, chosen_profiles
+    from localspec.interruption import Interruption
+
+    try:
+        arms = chosen_arms(given["arms"])
+    except UserError as error:
+        raise WrongUsageError(str(error)) from error
+    comparison = EditComparison(given["half"] or "held-out", arms, chosen_profiles(given["simulate"]))
+    with Interruption() as interruption:
+        return EditBenchRun(settings, find_folders(), interruption, comparison, form, given["quiet"]).run()
+
+
+cli.add_command(rewrite)
+cli.add_command(pull)
 cli.add_command(sessions)
+cli.add_command(measure)
+cli.add_command(doctor)
+cli.add_command(models)
+cli.add_command(rm)
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from localspec.program import Before
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -37,8 +39,8 @@ class _Shared:
 _OPTIONS = (
     _Shared(MODEL, ("-m", "--model"), "REF", "A .gguf file, or the name of an installed model.", is_model=True),
     _Shared(MODEL, ("-d", "--draft"), "REF|none", "A small model of the same family that drafts.", ("none",), True),
-    _Shared(MODEL, ("--ctx",), "N", "Tokens of a conversation.  [the model's, up to 8192]"),
-    _Shared(MODEL, ("--gpu-layers",), "N|all", "Layers on the GPU.  [all]", ("all",)),
+    _Shared(MODEL, ("--ctx",), "N", "Tokens of a conversation.  [what fits, up to 8192]"),
+    _Shared(MODEL, ("--gpu-layers",), "N|all", "Layers on the GPU.  [as many as fit]", ("all",)),
     _Shared(MODEL, ("--threads",), "N", "CPU threads.  [one per fast core]"),
     _Shared(MODEL, ("--kv-type",), "TYPE", "KV cache in f16, or in q8_0: half the size.  [f16]", ("f16", "q8_0")),
     _Shared(
@@ -48,7 +50,7 @@ _OPTIONS = (
         "auto, draft (model), lookup (text) or none.  [auto]",
         ("auto", "draft", "lookup", "none"),
     ),
-    _Shared(DRAFTING, ("--draft-max",), "N", "Longest draft, up to 32.  [auto 32, draft 4, lookup 10]"),
+    _Shared(DRAFTING, ("--draft-max",), "N", "Longest draft, 1-32.  [auto 32, draft 4, lookup 10]"),
     _Shared(
         DRAFTING,
         ("--verification",),
@@ -129,6 +131,26 @@ def model_options(command: Command) -> Command:
     return decorated
 
 
+def message_options(command: Command) -> Command:
+    """Add --quiet, and --debug, to a command that runs no model."""
+    quiet = click.option("--quiet", is_flag=True, help="No remarks on stderr.")
+    debug = click.option(
+        "--debug",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_debug,
+        help="Show the traceback of an error.",
+    )
+    return quiet(debug(command))
+
+
+def _debug(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    before = context.find_object(Before)
+    if value and before:
+        before.debug = True
+
+
 def setting_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were really given, by the name of their setting."""
     names = (option.setting for option in _OPTIONS)
@@ -139,14 +161,30 @@ def _completion(option: _Shared) -> Callable[[click.Context, click.Parameter, st
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         # Bash looks for files only where no name fits.
         files = [CompletionItem(incomplete, type="file")] if option.is_model else []
-        words = [*option.choices, *(_installed_names() if option.is_model else ())]
+        words = [*option.choices, *(installed_names() if option.is_model else ())]
         return files + [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     return complete
 
 
-def _installed_names() -> Iterator[str]:
+def installed_names() -> Iterator[str]:
+    """What a shell may complete to the name of an installed model."""
     from localspec.hub.resolve import installed
     from localspec.settings import find_folders
 
     return (model.name for model in installed(find_folders().models))
+
+
+def catalog_names() -> Iterator[str]:
+    """What a shell may complete to the name of a model or pair of the catalog."""
+    from localspec.engine.errors import UserError
+    from localspec.hub.catalog import load_catalog
+    from localspec.hub.catalog_file import USER_CATALOG
+    from localspec.settings import find_folders
+
+    try:
+        catalog = load_catalog(find_folders().config / USER_CATALOG)
+    except UserError:
+        return iter(())
+    names = [*(pair.name for pair in catalog.pairs), *(model.name for model in catalog.models)]
+    return iter(dict.fromkeys(names))

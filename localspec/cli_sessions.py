@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from localspec.cli_options import CONTEXT
-from localspec.program import Before, WrongUsageError
+from localspec.cli_options import CONTEXT, message_options
+from localspec.program import CommandGroup, WrongUsageError
 
 if TYPE_CHECKING:
     from localspec.sessions import Sessions
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _MOST_DIGITS = 18
 """SQLite counts up to 63 bits."""
-_SHOWN_CHARACTERS = 40
-
-
-class _Group(click.Group):
-    """The commands about chats."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command."""
-        name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = difflib.get_close_matches(name, self.commands, n=1)
-            remedy = f"perhaps {near[0]} is meant" if near else f"see {ctx.command_path} -h"
-            raise WrongUsageError(f"There is no command {ctx.info_name} {name[:_SHOWN_CHARACTERS]}; {remedy}.")
-        return super().resolve_command(ctx, args)
 
 
 def _number(_context: click.Context, _argument: click.Parameter, value: str) -> int:
@@ -44,30 +24,11 @@ def _number(_context: click.Context, _argument: click.Parameter, value: str) -> 
     return int(text)
 
 
-def _debug(context: click.Context, _option: click.Parameter, value: bool) -> None:
-    before = context.find_object(Before)
-    if value and before:
-        before.debug = True
-
-
-def _common(command: Command) -> Command:
-    quiet = click.option("--quiet", is_flag=True, help="No remarks on stderr.")
-    debug = click.option(
-        "--debug",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_debug,
-        help="Show the traceback of an error.",
-    )
-    return quiet(debug(command))
-
-
 _chat = click.argument("chat", metavar="ID", callback=_number)
 _as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 
 
-@click.group(cls=_Group, context_settings=CONTEXT, invoke_without_command=True, subcommand_metavar="[COMMAND]")
+@click.group(cls=CommandGroup, context_settings=CONTEXT, invoke_without_command=True, subcommand_metavar="[COMMAND]")
 @click.pass_context
 def sessions(context: click.Context) -> int | None:
     """List, search, show, export and delete saved chats.
@@ -85,7 +46,7 @@ def sessions(context: click.Context) -> int | None:
 
 @sessions.command("list", context_settings=CONTEXT)
 @_as_json
-@_common
+@message_options
 def list_(as_json: bool, quiet: bool) -> int:
     """List the chats, newest first."""
     return _opened(quiet).show_list(as_json)
@@ -93,7 +54,7 @@ def list_(as_json: bool, quiet: bool) -> int:
 
 @sessions.command(context_settings=CONTEXT)
 @_chat
-@_common
+@message_options
 def show(chat: int, quiet: bool) -> int:
     """Show what was said in a chat."""
     return _opened(quiet).show(chat)
@@ -103,7 +64,7 @@ def show(chat: int, quiet: bool) -> int:
 @_chat
 @click.option("--json", "as_json", is_flag=True, help="JSON, with all branches, instead of Markdown.")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where to.  [stdout]")
-@_common
+@message_options
 def export(chat: int, as_json: bool, output: Path | None, quiet: bool) -> int:
     """Write a chat as Markdown or JSON.
 
@@ -115,7 +76,7 @@ def export(chat: int, as_json: bool, output: Path | None, quiet: bool) -> int:
 @sessions.command(context_settings=CONTEXT)
 @click.argument("text", nargs=-1, required=True)
 @_as_json
-@_common
+@message_options
 def search(text: tuple[str, ...], as_json: bool, quiet: bool) -> int:
     """Find chats by what was said in them.
 
@@ -129,7 +90,7 @@ def search(text: tuple[str, ...], as_json: bool, quiet: bool) -> int:
 
 @sessions.command(context_settings=CONTEXT)
 @_chat
-@_common
+@message_options
 def rm(chat: int, quiet: bool) -> int:
     """Delete a chat; for 30 days it can be restored."""
     return _opened(quiet).remove(chat)
@@ -137,7 +98,7 @@ def rm(chat: int, quiet: bool) -> int:
 
 @sessions.command(context_settings=CONTEXT)
 @_chat
-@_common
+@message_options
 def restore(chat: int, quiet: bool) -> int:
     """Bring back a deleted chat."""
     return _opened(quiet).restore(chat)

@@ -8,6 +8,11 @@ from typing import TextIO
 
 import click
 
+from localspec.engine.errors import UserError
+
+CONTROLS = {code: None for code in range(0x20) if chr(code) not in "\n\t"} | dict.fromkeys(range(0x7F, 0xA0))
+"""What texts and names may hold, but a terminal must not obey."""
+
 
 def one_line(text: str) -> str:
     """`text` on one line: names out of files and arguments must neither break a message nor command the terminal."""
@@ -25,6 +30,27 @@ def say(sentence: str) -> None:
         abandon(sys.stderr)
 
 
+def write_out(text: str, *, exact: bool = False) -> int:
+    """Write a whole answer of a command to stdout, as UTF-8 whatever the locale says, and return the exit code of success.
+
+    A terminal gets no control characters unless the text is `exact`. Raises UserError.
+    """
+    if sys.stdout is None:
+        raise UserError("There is no stdout to write to; send it to a terminal, a file or a pipe.")
+    if sys.stdout.isatty() and not exact:
+        text = text.translate(CONTROLS)
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        abandon(sys.stdout)
+    except OSError as error:
+        abandon(sys.stdout)
+        raise UserError(f"stdout cannot be written ({error.strerror}): send it elsewhere.") from error
+    return 0
+
+
 def abandon(stream: TextIO | None) -> None:
     """Whoever reads `stream` has gone: what Python still wants to write there at its exit goes nowhere, without complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -40,6 +66,7 @@ class Progress:
     def __init__(self, quiet: bool = False) -> None:
         self._stream: TextIO | None = sys.stderr
         # A terminal that is called dumb cannot go back to the beginning of the line.
+        self._quiet = quiet
         show = not quiet and self._stream is not None and self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._show, self._shown = show, ""
 
@@ -51,6 +78,12 @@ class Progress:
         if line != self._shown:
             self._write(line)
             self._shown = line
+
+    def tell(self, sentence: str) -> None:
+        """Say something that stays, in the place of the line."""
+        self.clear()
+        if not self._quiet:
+            say(sentence)
 
     def clear(self) -> None:
         """Take the line away."""

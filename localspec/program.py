@@ -84,6 +84,21 @@ class Program(click.Group):
             formatter.write_text(f"The chat takes the other options of an answer, too: see {PROGRAM} run -h.")
 
 
+class CommandGroup(click.Group):
+    """Commands about one thing, as in `localspec sessions list`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.commands, n=1)
+            remedy = f"perhaps {near[0]} is meant" if near else f"see {ctx.command_path} -h"
+            raise WrongUsageError(f"There is no command {ctx.info_name} {_shortened(name)}; {remedy}.")
+        return super().resolve_command(ctx, args)
+
+
 def _failed(error: Exception, debug: bool) -> int:
     """Say what went wrong, and give the exit code."""
     if debug:

@@ -2,8 +2,8 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from localspec.engine.engine import Engine, Options
 from localspec.engine.step import NO_DRAFTER, Finish, Step, Totals
@@ -23,19 +23,40 @@ def step_report(step: Step) -> dict[str, Any]:
     return {name: round(value, _DIGITS) if isinstance(value, float) else value for name, value in values.items()}
 
 
+@dataclass(slots=True)
+class Prompts:
+    """Sums over the prompts that were read."""
+
+    tokens: int = 0
+    reused: int = 0
+    """Tokens that were in the cache already."""
+    seconds: float = 0.0
+
+    def add(self, engine: Engine) -> Self:
+        """Count the engine's last prompt."""
+        self.tokens += engine.prompt_tokens
+        self.reused += engine.reused_tokens
+        self.seconds += engine.prompt_seconds
+        return self
+
+
 def answer_report(engine: Engine, totals: Totals, steps: Sequence[Step], options: Options) -> dict[str, Any]:
     """The document of `run --json`. Times in seconds or milliseconds, as their names say; null where there is no figure."""
+    text = "".join(step.text for step in steps)
+    return {"text": text, **figures(engine, totals, Prompts().add(engine), plain_ms_per_token(steps), options)}
+
+
+def figures(engine: Engine, totals: Totals, prompts: Prompts, plain: float | None, options: Options) -> dict[str, Any]:
+    """All of that document but the text, of one answer or of several together. `plain`: see `plain_ms_per_token`."""
     draft = engine.settings.draft
-    plain = plain_ms_per_token(steps)
     ms = totals.ms_per_token
     return {
-        "text": "".join(step.text for step in steps),
         "finish_reason": _finish(totals.finish),
         "context_full": totals.finish is Finish.CONTEXT,
         "model": engine.settings.target.stem,
         "draft": draft.stem if draft else None,
-        "prompt_tokens": engine.prompt_tokens,
-        "reused_tokens": engine.reused_tokens,
+        "prompt_tokens": prompts.tokens,
+        "reused_tokens": prompts.reused,
         "tokens": totals.tokens,
         "steps": totals.steps,
         "tokens_per_step": _rounded(totals.tokens_per_step),
@@ -45,7 +66,7 @@ def answer_report(engine: Engine, totals: Totals, steps: Sequence[Step], options
         "by_drafter": {name: asdict(sums) for name, sums in totals.by_drafter.items()},
         "seconds": {
             "load": _rounded(engine.load_seconds),
-            "prompt": _rounded(engine.prompt_seconds),
+            "prompt": _rounded(prompts.seconds),
             "decode": _rounded(totals.decode_seconds),
             "draft": _rounded(totals.draft_seconds),
             "verify": _rounded(totals.verify_seconds),
@@ -68,8 +89,18 @@ def plain_ms_per_token(steps: Sequence[Step]) -> float | None:
     A step's pass and its sampling count. Choosing does not, and neither does a step in which the draft model was asked:
     plain decoding looks for no drafts.
     """
-    plain = [s.verify_ms + s.sample_ms for s in steps if s.drafter == NO_DRAFTER and s.width == 1 and s.draft_ms == 0]
-    return statistics.median(plain) if len(plain) >= _ENOUGH_PLAIN_STEPS else None
+    return median_plain([ms for step in steps if (ms := plain_ms(step)) is not None])
+
+
+def plain_ms(step: Step) -> float | None:
+    """What a step would have taken by plain decoding, in milliseconds, where that can be told from it."""
+    is_plain = step.drafter == NO_DRAFTER and step.width == 1 and step.draft_ms == 0
+    return step.verify_ms + step.sample_ms if is_plain else None
+
+
+def median_plain(measured: Sequence[float]) -> float | None:
+    """The usual one of what `plain_ms` gives; None without enough."""
+    return statistics.median(measured) if len(measured) >= _ENOUGH_PLAIN_STEPS else None
 
 
 def _off_reason(totals: Totals, options: Options) -> str | None:

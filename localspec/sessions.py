@@ -11,14 +11,12 @@ from typing import Any
 
 from localspec.chat.export import to_json, to_markdown
 from localspec.chat.store import STORE_FILE, ChatInfo, Store
-from localspec.console import abandon, say
+from localspec.console import say, write_out
 from localspec.engine.errors import UserError
 from localspec.settings import Folders
 
 EXIT_DONE = 0
 
-_CONTROLS = {code: None for code in range(0x20) if chr(code) not in "\n\t"} | dict.fromkeys(range(0x7F, 0xA0))
-"""What may have been said in a chat, but a terminal must not obey."""
 _UNTITLED = "untitled"
 
 
@@ -41,7 +39,7 @@ class Sessions:
         """The branch of a chat that is shown, for reading."""
         with self._store() as store:
             text = to_markdown(store.load(chat))
-        return _write(text)
+        return write_out(text)
 
     def export(self, chat: int, as_json: bool, file: Path | None) -> int:
         """A chat as Markdown or JSON, in a file or, without one, on stdout."""
@@ -49,7 +47,7 @@ class Sessions:
             loaded = store.load(chat)
         text = to_json(loaded) if as_json else to_markdown(loaded)
         if file is None:
-            return _write(text, exact=True)
+            return write_out(text, exact=True)
         try:
             file.write_bytes(text.encode())
         except OSError as error:
@@ -91,11 +89,11 @@ class Sessions:
     def _write_chats(self, chats: list[ChatInfo], as_json: bool, none: str, snippets: bool = False) -> int:
         if as_json:
             document = [_report(chat, snippets) for chat in chats]
-            return _write(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n", exact=True)
+            return write_out(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n", exact=True)
         if not chats:
             self._say(none)
             return EXIT_DONE
-        return _write(_table(chats))
+        return write_out(_table(chats))
 
     def _say(self, sentence: str) -> None:
         if not self.quiet:
@@ -128,21 +126,3 @@ def _table(chats: list[ChatInfo]) -> str:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds).astimezone()
-
-
-def _write(text: str, *, exact: bool = False) -> int:
-    """To stdout, as UTF-8 whatever the locale says; a terminal gets no control characters unless it is `exact`."""
-    if sys.stdout is None:
-        raise UserError("There is no stdout to write to; send it to a terminal, a file or a pipe.")
-    if sys.stdout.isatty() and not exact:
-        text = text.translate(_CONTROLS)
-    try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        abandon(sys.stdout)
-    except OSError as error:
-        abandon(sys.stdout)
-        raise UserError(f"The chats cannot be written to stdout ({error.strerror}): send them elsewhere.") from error
-    return EXIT_DONE

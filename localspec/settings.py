@@ -15,6 +15,8 @@ from platformdirs import PlatformDirs
 from localspec.engine.errors import UserError
 
 CONFIG_FILE = "config.toml"
+GIVEN = "at the start"
+"""Where a value comes from that is neither in the environment nor in config.toml now."""
 _SHOWN_CHARACTERS = 60
 
 
@@ -31,9 +33,9 @@ class Settings:
     draft_max: int | None = None
     """The longest draft, in tokens."""
     ctx: int | None = None
-    """Context length, in tokens."""
-    gpu_layers: int | Literal["all"] = "all"
-    """How many of the model's layers go to the GPU."""
+    """Context length, in tokens; None is what the model was trained with, up to 8192, or what fits into the memory."""
+    gpu_layers: int | Literal["all"] | None = None
+    """How many of the model's layers go to the GPU; None is as many as fit."""
     threads: int | None = None
     """CPU threads; None is one for each physical performance core."""
     kv_type: Literal["f16", "q8_0"] = "f16"
@@ -152,8 +154,8 @@ _RULES: dict[str, _Text | _Choice | _Number] = {
     "system": _Text(empty=True),
 }
 
-_OF_THE_APP = ("theme", "keys")
-"""In config.toml only: how the chat looks, and its keys."""
+_OF_THE_APP = ("theme", "keys", "rewrite")
+"""In config.toml only: how the chat looks, its keys, and a person's own instructions for rewriting."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def check_value(name: str, raw: object) -> object:
 
 
 def load_app_settings(environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """`theme` and the table `keys` of config.toml, unchecked, where they are given. Raises UserError."""
+    """`theme` and the tables `keys` and `rewrite` of config.toml, unchecked, where they are given. Raises UserError."""
     table = _read_config(find_folders(environ).config / CONFIG_FILE)
     return {name: table[name] for name in _OF_THE_APP if name in table}
 
@@ -256,7 +258,7 @@ def origins(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict
         variable = f"LOCALSPEC_{field.name.upper()}"
         given = {variable: environ.get(variable) or None, CONFIG_FILE: table.get(field.name)}
         found[field.name] = next(
-            (place for place, raw in given.items() if raw is not None and _is(field.name, raw, value)), "at the start"
+            (place for place, raw in given.items() if raw is not None and _is(field.name, raw, value)), GIVEN
         )
     return found
 

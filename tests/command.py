@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -93,6 +94,11 @@ def shell(line: str, *arguments: object, **environment: str) -> Outcome:
         check=False,
     )
     return Outcome(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode())
+
+
+def control_c() -> None:
+    """Press Ctrl-C."""
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def surroundings(**more: str) -> dict[str, str]:

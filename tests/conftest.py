@@ -10,6 +10,7 @@ import platformdirs
 import pytest
 
 import tiny
+from snapshots import FOLDER, Snapshots
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs deaf to Ctrl-C, and whatever the tests start would inherit that.
@@ -17,6 +18,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 DRAFT_NOISE = 0.08
 """With this much noise about 7 of 10 greedy tokens of the tiny target are its draft's too."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-snapshots`: what is on the screens now is how they are meant to be."""
+    parser.addoption("--update-snapshots", action="store_true", help="write the pictures of the screens anew")
+
+
+@pytest.fixture
+def snapshots(request: pytest.FixtureRequest) -> Snapshots:
+    """The pictures beside the test."""
+    return Snapshots(request.path.parent / FOLDER, request.config.getoption("--update-snapshots"))
 
 
 @pytest.fixture(autouse=True)

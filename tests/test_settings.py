@@ -53,13 +53,8 @@ def refusal(command_line: dict[str, object], environ: dict[str, str]) -> str:
 def test_nothing_set_gives_the_defaults(environ):
     settings = load_settings({}, environ)
     assert settings == Settings()
-    assert (settings.drafter, settings.gpu_layers, settings.kv_type, settings.verification) == (
-        "auto",
-        "all",
-        "f16",
-        "auto",
-    )
-    others = {field.name for field in fields(Settings)} - {"drafter", "gpu_layers", "kv_type", "verification"}
+    assert (settings.drafter, settings.kv_type, settings.verification) == ("auto", "f16", "auto")
+    others = {field.name for field in fields(Settings)} - {"drafter", "kv_type", "verification"}
     assert {getattr(settings, name) for name in others} == {None}
 
 

