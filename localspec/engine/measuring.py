@@ -14,6 +14,8 @@ DRAFT_WIDTHS = (1, 2, 8, 32)
 
 _REPEATS = 3
 _WARM_UP = 2
+_LEAST_WIDTHS = 3
+"""A curve of fewer widths was cut short by a busy machine, says nothing about drafts, and is not kept."""
 _TOKEN = 1
 """Any token costs the same."""
 
@@ -64,13 +66,14 @@ def load_curve(file: Path | None, key: str) -> CostCurve | None:
         ms_by_width = {int(width): float(ms) for width, ms in timings.items()}
     except (TypeError, ValueError):
         return None
-    sound = 1 in ms_by_width and all(width > 0 and 0 < ms < math.inf for width, ms in ms_by_width.items())
+    sound = len(ms_by_width) >= _LEAST_WIDTHS and 1 in ms_by_width
+    sound = sound and all(width > 0 and 0 < ms < math.inf for width, ms in ms_by_width.items())
     return CostCurve.measured(ms_by_width) if sound else None
 
 
 def save_curve(file: Path | None, key: str, ms_by_width: Mapping[int, float]) -> None:
-    """Keep a measured curve. A file that cannot be written is only measured again next time."""
-    if file is None:
+    """Keep a measured curve, if it has widths enough. A file that cannot be written is only measured again next time."""
+    if file is None or len(ms_by_width) < _LEAST_WIDTHS:
         return
     curves = {**_read(file), key: {str(width): round(ms, 4) for width, ms in sorted(ms_by_width.items())}}
     part = file.with_name(f"{file.name}.{os.getpid()}")

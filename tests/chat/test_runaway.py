@@ -72,7 +72,7 @@ def test_a_copy_never_fails(source: str) -> None:
         (EQUAL, " all day in the valley", ""),
         (POEM, "wind", "storm"),
         (LICENSE, "WITHOUT WARRANTY OF ANY KIND, ", ""),
-        (TABLE, "| Apples | 2.00 | Market |", "### Apples\n- for 2.00\n- at the market\n"),
+        (TABLE, "| Apples | 2.00 | Market |", "### Apples\n- for 2.00\n- at the market"),
         (CODE, "assertEqual(1, 1)", "assertEqual(first, 1)"),
         ("".join(f"Step {number}: wash the dishes, all of them.\n" for number in range(99)), "dishes", "dish"),
     ],

@@ -17,7 +17,7 @@ from localspec.measure.theory import flat, speedup, tokens_per_step
 UNICODE, ASCII, COLORED = Look(), Look(ascii_only=True), Look(color=True)
 RISING = Chart("Rising", "x", "y", (Line("up", (1.0, 2.0, 3.0), (0.0, 1.0, 2.0)),))
 SHARES = {"draft model": (0.9, 0.7, 0.5), "lookup": (0.8, 0.8)}
-CHARTS = (acceptance_by_position_chart(SHARES), speedup_chart("$t_2$ & <t>", flat, 0.1, (0.6, 0.9)))
+CHARTS = (acceptance_by_position_chart(SHARES), speedup_chart("$t_{2$ & <t>", flat, 0.1, (0.6, 0.9)))
 
 
 def test_tokens_per_step_against_length() -> None:
@@ -127,7 +127,7 @@ def test_a_picture_as_svg(tmp_path: Path) -> None:
     identities = {element.get("id") or "" for element in root.iter()}
     assert sum(re.fullmatch(r"axes_\d", identity) is not None for identity in identities) == len(CHARTS)
     # Labels are written as they are, not as formulas.
-    assert "<!-- Speedup with $t_2$ &amp; &lt;t&gt;, a draft step costing 0.1 -->" in once.read_text()
+    assert "<!-- Speedup with $t_{2$ &amp; &lt;t&gt;, a draft step costing 0.1 -->" in once.read_text()
 
 
 def test_a_picture_as_png(tmp_path: Path) -> None:

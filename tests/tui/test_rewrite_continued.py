@@ -61,7 +61,7 @@ async def test_a_stopped_text_is_continued_behind_its_last_word(tmp_path: Path, 
         await instruct(pilot, "Fix it.")
         await until(pilot, lambda: screen(app)._written.text.endswith(begun))
         await pilot.press("escape")
-        await reviewed(pilot, "stopped: the rest is as it was")
+        await reviewed(pilot, "of 1, stopped: Fix")
         assert "c continues" in seen(app)
         assert screen(app)._history.text == LONG.replace("teh", "the", 2)
         await pilot.press("p", "r", "c")
@@ -91,7 +91,7 @@ async def test_a_text_is_continued_after_the_app_was_killed(tmp_path: Path, size
             live.execute("VACUUM INTO ?", (str(killed / STORE_FILE),))
     async with long_text(killed, size, pieces(FIXED[1][39:]), pieces(FIXED[2])) as (app, pilot, backend):
         await reviewed(pilot, "change 1 of 2")
-        assert "broken off: the rest is as it was" in seen(app)
+        assert "of 1, broken off: Fix" in seen(app)
         assert "c goes on with it" in seen(app)
         titles = [command.title for command in app.get_system_commands(app.screen)]
         assert "Continue the writing" in titles

@@ -52,7 +52,7 @@ async def test_the_result_streams_and_a_stop_keeps_it(tmp_path: Path, size: tupl
         await until(pilot, lambda: "The [bold]quick[/bold] fox" in seen(app) and "tokens/step" in seen(app))
         assert " % " in seen(app)
         await pilot.press("escape")
-        await until(pilot, lambda: "stopped: the rest is as it was" in seen(app) or "change 1 of 2" in seen(app))
+        await until(pilot, lambda: "of 1, stopped: Fix" in seen(app) or "change 1 of 2" in seen(app))
         await reviewed(pilot, "change 1 of 2")
         assert screen(app)._history.text == RESULT.replace("sleeps", "sleps")
         await pilot.press("escape")
@@ -147,7 +147,7 @@ async def test_a_text_that_was_being_rewritten_when_the_program_died_is_there(
         await send(pilot, "/rewrite")
         await until(pilot, lambda: isinstance(app.screen, ChoiceScreen) and NAME in seen(app))
         await pilot.press("enter")
-        await reviewed(pilot, "version 1 of 1: Fix it., broken off")
+        await reviewed(pilot, "version 1 of 1, broken off: Fix it.")
     app.worker.join()
 
 

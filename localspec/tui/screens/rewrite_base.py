@@ -32,7 +32,7 @@ _SAID_SECONDS = 6.0
 _ASKING_KEYS = "enter begins   tab to the texts   esc leaves"
 _WRITING_KEYS = "esc stops, and keeps what is written   v source   f2 figures"
 _GO_ON_KEY = "c continues"
-_GOES_ON = "This text was not written to its end: c goes on with it."
+_GOES_ON = "Not written to its end, the rest is as it was: c goes on with it."
 _REVIEW_KEYS = (
     "n p change  a accept  r reject  A R all  i refine  e edit  y copy  s save",
     "← → versions  v source  esc leaves",
@@ -200,11 +200,11 @@ class RewriteBase(Screen[None]):
         what = " ".join(literal(current.instruction).split()) or "by hand"
         ends = {
             "stop": "",
-            "interrupted": ", stopped: the rest is as it was",
+            "interrupted": ", stopped",
             "length": ", with the beginning of what failed",
         }
-        end = ends.get(current.finish or "", ", broken off: the rest is as it was")
-        return f"version {history.at} of {len(history.versions)}: {what[:60]}{end}"
+        end = ends.get(current.finish or "", ", broken off")
+        return f"version {history.at} of {len(history.versions)}{end}: {what[:60]}"
 
     def _show_idle(self) -> None:
         if self.is_writing:
