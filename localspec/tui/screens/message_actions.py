@@ -290,7 +290,7 @@ class MessageActions(Answering):
         elif len(blocks) == 1:
             self.say("There is one block of code in it: write /code alone.")
         else:
-            self.say(f"There are {len(blocks)} blocks of code in it: write /code and a number from 1 to {len(blocks)}.")
+            self.say(f"It has {len(blocks)} blocks of code: write /code and a number from 1 to {len(blocks)}.")
 
     def _copy_block(self, entry: Entry, blocks: Sequence[str], place: int) -> None:
         self._copied = (entry.id, place + 1)
