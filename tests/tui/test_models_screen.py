@@ -39,7 +39,7 @@ def engines(hub: HubServer, models: tuple[Path, Path]) -> Iterator[Engines]:
 
 async def opened(pilot: Pilot[None], app: ChatApp) -> ModelsScreen:
     """The list, with verdicts."""
-    await until(pilot, lambda: "is ready" in seen(app))
+    await until(pilot, lambda: chat(app)._loaded)
     await pilot.press("f7")
     await until(pilot, lambda: "GB free" in seen(app))
     assert isinstance(app.screen, ModelsScreen)
