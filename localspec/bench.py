@@ -1,7 +1,5 @@
 """`localspec bench`: arms against plain decoding on this machine, or on a simulated one."""
 
-import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +9,8 @@ from typing import Literal
 from localspec.chat.conversation import template_of
 from localspec.chat.document_spans import Span, document_spans
 from localspec.chat.messages import Message
-from localspec.console import Progress, abandon
+from localspec.console import Progress, json_text, write_out
+from localspec.durations import time_left
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
@@ -90,7 +89,7 @@ class BenchRun:
             return EXIT_INTERRUPTED
         finally:
             progress.clear()
-        _write(_shaped(summary, self.form))
+        write_out(_shaped(summary, self.form))
         return EXIT_DONE if summary.complete else EXIT_INTERRUPTED
 
     def _load(self, progress: Progress) -> Engine:
@@ -146,27 +145,14 @@ def _progress_line(progress: Progress) -> Callable[[Prompt, Arm, int, int], None
     started = time.monotonic()
 
     def show(prompt: Prompt, arm: Arm, done: int, total: int) -> None:
-        left = (time.monotonic() - started) / done * (total - done) if done else None
-        remaining = "" if left is None else f", {_duration(left)} left"
-        progress.show(f"{done} of {total} answers{remaining}: {printable(prompt.category)}, {arm.name}")
+        progress.show(
+            f"{done} of {total} answers{time_left(started, done, total)}: {printable(prompt.category)}, {arm.name}"
+        )
 
     return show
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
 def _shaped(summary: Summary, form: Form) -> str:
     if form == "json":
-        return json.dumps(document(summary), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json_text(document(summary))
     return markdown(summary) if form == "markdown" else text(summary)
-
-
-def _write(words: str) -> None:
-    """To stdout, as UTF-8 whatever the locale says. Whoever reads it may have seen enough."""
-    try:
-        sys.stdout.buffer.write(words.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        abandon(sys.stdout)

@@ -1,6 +1,5 @@
 """`localspec bench --edits`: ways of drafting an edited text, on simulated devices."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -8,7 +7,8 @@ from typing import Literal
 from localspec.chat.conversation import template_of
 from localspec.chat.document_spans import document_spans
 from localspec.chat.messages import Document, Message, attach_documents
-from localspec.console import Progress, write_out
+from localspec.console import Progress, json_text, write_out
+from localspec.engine.drafters.place import Span
 from localspec.engine.engine import Engine, EngineSettings
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
@@ -17,7 +17,7 @@ from localspec.interruption import Stoppable
 from localspec.launch import load_engine
 from localspec.logs import log_to_file
 from localspec.measure.edit_arms import chosen_edit_arms
-from localspec.measure.edit_replay import EditAnswer, EditArm, Piece, Replay, Replayed, Span, Words, answer_of
+from localspec.measure.edit_replay import EditAnswer, EditArm, Piece, Replay, Replayed, Words, answer_of
 from localspec.measure.edit_report import EditSummary, document, markdown, text
 from localspec.measure.edit_verdict import EditVerdict
 from localspec.measure.edits import EditPair, Half, edit_pairs
@@ -146,5 +146,5 @@ def _without_costs(chosen: EngineSettings) -> EngineSettings:
 _SHAPES: dict[Form, Callable[[EditSummary], str]] = {
     "text": text,
     "markdown": markdown,
-    "json": lambda summary: json.dumps(document(summary), ensure_ascii=False, allow_nan=False, indent=2) + "\n",
+    "json": lambda summary: json_text(document(summary)),
 }

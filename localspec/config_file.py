@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from localspec.engine.errors import UserError
 from localspec.settings import make_private, parse_config, read_config_file
+from localspec.whole_file import write_whole
 
 Value = str | int | float
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -161,17 +160,6 @@ def _replace(file: Path, content: bytes) -> None:
         place = file.resolve()
         make_private(place.parent)
         mode = place.stat().st_mode & 0o777 if place.exists() else 0o600
-        descriptor, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
-        new = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            new.chmod(mode)
-            new.replace(place)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
+        write_whole(place, content, mode)
     except OSError as error:
         raise UserError(f"{file} cannot be written ({error.strerror}): check its permissions.") from error

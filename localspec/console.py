@@ -1,6 +1,7 @@
 """What a person sees beside the answer: messages and progress on stderr."""
 
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -49,6 +50,11 @@ def write_out(text: str, *, exact: bool = False) -> int:
         abandon(sys.stdout)
         raise UserError(f"stdout cannot be written ({error.strerror}): send it elsewhere.") from error
     return 0
+
+
+def json_text(document: object) -> str:
+    """A document for `write_out`, in the form that every command with --json has."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
 def abandon(stream: TextIO | None) -> None:

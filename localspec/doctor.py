@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localspec import __version__
 from localspec.chat.store import STORE_FILE
-from localspec.console import Progress, write_out
+from localspec.console import Progress, json_text, write_out
 from localspec.doctor_audit import Auditor
 from localspec.doctor_report import Build, Loaded, Report, as_text, document
 from localspec.doctor_warnings import (
@@ -72,11 +71,7 @@ class Doctor:
             return EXIT_INTERRUPTED
         finally:
             progress.clear()
-        write_out(
-            json.dumps(document(report), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
-            if self.as_json
-            else as_text(report)
-        )
+        write_out(json_text(document(report)) if self.as_json else as_text(report))
         if report.interrupted:
             return EXIT_INTERRUPTED
         return EXIT_FAILED if report.problem else EXIT_DONE

@@ -54,9 +54,7 @@ class Auditor:
     @staticmethod
     def last(engine: Engine, folders: Folders) -> str | None:
         """What the last audit has found about the models that are loaded, opened as they are now."""
-        chosen = engine.settings
-        threads = chosen.threads or performance_cores()
-        return last_audit(folders.cache, chosen.target, threads, chosen.kv_type, chosen.gpu_layers)
+        return last_audit(folders.cache, *_opened(engine))
 
     def _audit_texts(
         self,
@@ -79,13 +77,12 @@ class Auditor:
         report.interrupted = not found.complete
         if not found.complete:
             return
-        key = audit_key(chosen.target, chosen.threads or performance_cores(), chosen.kv_type, chosen.gpu_layers)
         try:
             folder = make_private(folders.cache)
         except UserError:
             # The finding is shown; only the next start will not know it.
             return
-        keep_audit(folder, key, found, chosen.draft.stem if chosen.draft else None)
+        keep_audit(folder, audit_key(*_opened(engine)), found, chosen.draft.stem if chosen.draft else None)
 
     def _rendered(self, engine: Engine, settings: Settings, tokens: int) -> list[list[int]]:
         """The prompts that fit, with an answer behind them, as token ids."""
@@ -131,6 +128,12 @@ class Auditor:
         if room < 2:
             raise UserError("The context is too short to compare passes in; choose a larger --ctx.")
         return text[:room]
+
+
+def _opened(engine: Engine) -> tuple[Path, int, str, int]:
+    """What an audit holds for: the target's file, the threads, the type of the KV cache, and the layers on the GPU."""
+    chosen = engine.settings
+    return chosen.target, chosen.threads or performance_cores(), chosen.kv_type, chosen.gpu_layers
 
 
 def _arms(engine: Engine, settings: Settings) -> list[Options]:

@@ -1,6 +1,5 @@
 """`localspec measure acceptance`: how often a pair's drafts are right, and what that is worth on this machine."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,8 @@ from typing import Literal
 
 from localspec.chat.conversation import template_of
 from localspec.chat.messages import Message
-from localspec.console import Progress, write_out
+from localspec.console import Progress, json_text, write_out
+from localspec.durations import time_left
 from localspec.engine.engine import Engine, EngineSettings
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
@@ -177,18 +177,12 @@ def _progress_line(progress: Progress, total: int) -> Callable[[Prompt, int], No
     started = time.monotonic()
 
     def show(prompt: Prompt, done: int) -> None:
-        left = (time.monotonic() - started) / done * (total - done) if done else None
-        remaining = "" if left is None else f", {_duration(left)} left"
-        progress.show(f"{done} of {total} prompts{remaining}: {printable(prompt.category)}")
+        progress.show(f"{done} of {total} prompts{time_left(started, done, total)}: {printable(prompt.category)}")
 
     return show
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
 def _shaped(summary: AcceptanceSummary, form: Form, look: Look) -> str:
     if form == "json":
-        return json.dumps(document(summary), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json_text(document(summary))
     return markdown(summary) if form == "markdown" else text(summary, look)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from localspec.console import Progress, one_line, write_out
+from localspec.console import Progress, json_text, one_line, write_out
 from localspec.engine.costs import CostCurve
 from localspec.engine.errors import ModelError, UserError
 from localspec.engine.measuring import load_curve
@@ -60,7 +60,7 @@ class TheoryRun:
         finally:
             progress.clear()
         if self.form == "json":
-            return write_out(json.dumps(document(found), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+            return write_out(json_text(document(found)))
         if self.form == "markdown":
             return write_out(markdown(found))
         look = terminal_look()

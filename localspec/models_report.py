@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localspec.console import one_line
+from localspec.console import json_text, one_line
 from localspec.engine.gguf import GgufHeader
 from localspec.hub.catalog import CatalogFile, CatalogModel
 from localspec.hub.fit import Verdict
@@ -231,8 +230,7 @@ class RemoteReport:
 
 def as_json(document: dict[str, Any]) -> str:
     """One document, for people too: what a terminal would obey is written as JSON writes line ends."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
-    return text.translate(_ESCAPED) + "\n"
+    return json_text(document).translate(_ESCAPED)
 
 
 def size_text(count: int) -> str:

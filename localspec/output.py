@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
-from localspec.console import abandon
+from localspec.console import abandon, json_text
 from localspec.engine.errors import UserError
 from localspec.engine.step import Step
 from localspec.report import step_report
@@ -37,7 +37,7 @@ class Output:
         if self._form == "text" and not self._last.endswith("\n"):
             self._write("\n")
         elif self._form == "json":
-            self._write(json.dumps(report(), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+            self._write(json_text(report()))
 
     def _write(self, text: str) -> None:
         if not text:

@@ -32,7 +32,26 @@ class Before:
     given: dict[str, Any] = field(default_factory=dict)
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
+    """Commands about one thing, as in `localspec sessions list`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.commands, n=1)
+            raise WrongUsageError(self.no_command(ctx, _shortened(name), near[0] if near else None))
+        return super().resolve_command(ctx, args)
+
+    def no_command(self, ctx: click.Context, name: str, near: str | None) -> str:
+        """What to say of a command that there is not. `near`: one with a similar name."""
+        remedy = f"perhaps {near} is meant" if near else f"see {ctx.command_path} -h"
+        return f"There is no command {ctx.info_name} {name}; {remedy}."
+
+
+class Program(CommandGroup):
     """All commands. However one fails, it says so in one sentence and leaves with the exit code of its kind."""
 
     def main(
@@ -60,18 +79,10 @@ class Program(click.Group):
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command. A question without one is an easy mistake to make."""
-        name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = difflib.get_close_matches(name, self.commands, n=1)
-            remedy = (
-                f"perhaps {near[0]} is meant" if near else f"to ask something, write {PROGRAM} run and the question"
-            )
-            raise WrongUsageError(f"There is no command {_shortened(name)}; {remedy}.")
-        return super().resolve_command(ctx, args)
+    def no_command(self, ctx: click.Context, name: str, near: str | None) -> str:
+        """What to say of a command that there is not. A question without one is an easy mistake to make."""
+        remedy = f"perhaps {near} is meant" if near else f"to ask something, write {PROGRAM} run and the question"
+        return f"There is no command {name}; {remedy}."
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands first, then the few options that most chats are started with."""
@@ -82,21 +93,6 @@ class Program(click.Group):
         with formatter.indentation():
             formatter.write_paragraph()
             formatter.write_text(f"The chat takes the other options of an answer, too: see {PROGRAM} run -h.")
-
-
-class CommandGroup(click.Group):
-    """Commands about one thing, as in `localspec sessions list`."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command."""
-        name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
-            near = difflib.get_close_matches(name, self.commands, n=1)
-            remedy = f"perhaps {near[0]} is meant" if near else f"see {ctx.command_path} -h"
-            raise WrongUsageError(f"There is no command {ctx.info_name} {_shortened(name)}; {remedy}.")
-        return super().resolve_command(ctx, args)
 
 
 def _failed(error: Exception, debug: bool) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from localspec.console import one_line, say
+from localspec.durations import clock
 from localspec.hub.download import megabytes
 
 _WINDOW_SECONDS = 10.0
@@ -136,7 +137,7 @@ class TerminalBars:
         speed = self._speeds[file].bytes_per_second
         if done >= total or not speed:
             return ""
-        return f"  {megabytes(int(speed))}/s  {duration((total - done) / speed)} left"
+        return f"  {megabytes(int(speed))}/s  {clock((total - done) / speed)} left"
 
 
 def _cut(text: str, columns: int) -> str:
@@ -167,10 +168,3 @@ class Speed:
         """0 as long as nobody can tell."""
         (first, before), (last, after) = self._seen[0], self._seen[-1]
         return (after - before) / (last - first) if last > first else 0.0
-
-
-def duration(seconds: float) -> str:
-    """As in 4:59 or 1:02:03."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

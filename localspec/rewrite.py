@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from localspec.chat.rewrite import (
 from localspec.chat.rewrite_options import rewrite_settings
 from localspec.chat.text_bytes import TextBytes, text_of
 from localspec.chat.text_file import TextFile, check_writable, read_text_file
-from localspec.console import Progress, abandon, say, write_out
+from localspec.console import Progress, abandon, json_text, say, write_out
 from localspec.engine.engine import Engine, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
@@ -122,7 +121,7 @@ class Rewrite:
                     if self._code != EXIT_INTERRUPTED:
                         self._try(engine, chosen, source, alone=len(sources) == 1)
             if self.job.as_json:
-                write_out(json.dumps({"files": self._documents}, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+                write_out(json_text({"files": self._documents}))
         except (LoadCancelledError, FetchCancelledError):
             return EXIT_INTERRUPTED
         except BrokenPipeError:

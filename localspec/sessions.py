@@ -1,6 +1,5 @@
 """`localspec sessions`: the saved chats, outside of the chat."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Any
 
 from localspec.chat.export import to_json, to_markdown
 from localspec.chat.store import STORE_FILE, ChatInfo, Store
-from localspec.console import say, write_out
+from localspec.console import json_text, say, write_out
 from localspec.engine.errors import UserError
 from localspec.settings import Folders
 
@@ -89,7 +88,7 @@ class Sessions:
     def _write_chats(self, chats: list[ChatInfo], as_json: bool, none: str, snippets: bool = False) -> int:
         if as_json:
             document = [_report(chat, snippets) for chat in chats]
-            return write_out(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n", exact=True)
+            return write_out(json_text(document), exact=True)
         if not chats:
             self._say(none)
             return EXIT_DONE

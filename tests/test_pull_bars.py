@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localspec.pull_bars import Lines, Speed, TerminalBars, duration
+from localspec.durations import clock
+from localspec.pull_bars import Lines, Speed, TerminalBars
 
 
 class Clock:
@@ -114,7 +115,7 @@ def test_a_download_that_begins_anew_has_no_negative_speed():
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (61.4, "1:01"), (59.6, "1:00"), (3723, "1:02:03")])
 def test_times_are_written_as_clocks_do(seconds, text):
     """Minutes and seconds, with hours where there are any."""
-    assert duration(seconds) == text
+    assert clock(seconds) == text
 
 
 def test_more_files_than_the_terminal_has_lines_are_drawn_in_place(monkeypatch):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localspec.chat.rewrite_events import State, state_of
-from localspec.chat.text_file import write_beside
 from localspec.engine.errors import UserError
+from localspec.whole_file import write_whole
 
 try:
     import fcntl
@@ -127,7 +127,7 @@ class PartFile:
 
     def _note(self, state: State) -> None:
         values = {"bytes": self._stream.tell(), "state": asdict(state)}
-        write_beside(self.state_path, json.dumps(values).encode())
+        write_whole(self.state_path, json.dumps(values).encode())
 
     def _refusal(self, error: OSError) -> UserError:
         return UserError(

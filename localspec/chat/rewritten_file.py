@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from localspec.chat.text_file import check_writable, read_text_file, replace_file, write_beside
+from localspec.chat.text_file import check_writable, read_text_file, replace_file
 from localspec.engine.errors import UserError
+from localspec.whole_file import write_whole
 
 
 def save_rewritten(path: Path, text: str, known: Collection[str]) -> None:
@@ -20,7 +21,7 @@ def save_rewritten(path: Path, text: str, known: Collection[str]) -> None:
     check_writable(path)
     if not path.exists():
         try:
-            write_beside(path, text.encode("utf-8", "replace"))
+            write_whole(path, text.encode("utf-8", "replace"))
         except OSError as error:
             raise UserError(f"{path} cannot be written ({error.strerror or error}); choose another name.") from error
         return

@@ -8,7 +8,6 @@ import itertools
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,21 +126,6 @@ def back_up(file: TextFile) -> Path:
             f"No copy of {file.shown} can be kept ({_reason(error)}), so it stays as it is; leave out --backup."
         ) from error
     return kept
-
-
-def write_beside(path: Path, data: bytes) -> None:
-    """Write a small file so that it is there as a whole or not at all. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:60]}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _make_alike(written: Path, like: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from localspec.engine.errors import UserError
+from localspec.hub.listing import listing
 from localspec.hub.shape import ModelShape
 
 _QUANTIZED = re.compile(
@@ -17,7 +18,6 @@ _QUANTIZED = re.compile(
 )
 _ENDING = re.compile(r"(?:-\d{5}-of-\d{5})?\.gguf$", re.IGNORECASE)
 _OWNER = re.compile(r"^[A-Za-z0-9][\w.-]*?--")
-_LISTED = 8
 _SHOWN_CHARACTERS = 60
 
 
@@ -176,14 +176,7 @@ def _find(name: str, items: Mapping[str, Named], kind: str) -> Named:
         return begun[0]
     shown = name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…"
     if begun:
-        raise UserError(f"{shown} could be {_listing(begun, 'or')}: give more of the name.")
+        raise UserError(f"{shown} could be {listing([item.name for item in begun], 'or')}: give more of the name.")
     near = [items[match] for match in difflib.get_close_matches(key, items)]
-    remedy = f"the nearest: {_listing(near, 'and')}" if near else "localspec models lists them"
+    remedy = f"the nearest: {listing([item.name for item in near])}" if near else "localspec models lists them"
     raise UserError(f"There is no {kind} {shown!r} in the catalog; {remedy}.")
-
-
-def _listing(items: list[Named], joint: str) -> str:
-    names = [item.name for item in items[:_LISTED]]
-    if len(items) > _LISTED:
-        names.append(f"{len(items) - _LISTED} more")
-    return f" {joint} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localspec.hub.remote import RemoteFile
+from localspec.hub.starter import sync_folder
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -173,15 +174,6 @@ def remove_part(target: Path) -> int:
     except FileNotFoundError:
         return 0
     return size
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` safe on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_still(descriptor: int, path: Path) -> bool:

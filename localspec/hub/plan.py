@@ -15,6 +15,7 @@ from localspec.hub.elsewhere import find_elsewhere
 from localspec.hub.fit import Sized, Verdict, best_file, best_pair, verdict
 from localspec.hub.hub_client import Hub
 from localspec.hub.hub_errors import OfflineError, UnreachableError
+from localspec.hub.listing import listing
 from localspec.hub.machine import Machine, this_machine
 from localspec.hub.origins import is_here, names_from, origin_of
 from localspec.hub.part import part_bytes
@@ -211,8 +212,9 @@ class Planner:
             found = usual(models)
         twins = [model for model in models if model.quantization == found.quantization]
         if len(twins) > 1:
+            several = listing([model.name for model in twins], most=_LISTED)
             raise UserError(
-                f"{reference.repository} holds several models ({_listing([model.name for model in twins])}): give the file, "
+                f"{reference.repository} holds several models ({several}): give the file, "
                 f"as in {reference.repository}/{twins[0].files[0].path}."
             )
         return found
@@ -305,22 +307,16 @@ def _asked_for(reference: HubReference, models: list[RemoteModel]) -> list[Remot
         wanted = reference.file.casefold()
         found = [model for model in models if wanted in (file.path.casefold() for file in model.files)]
         if not found:
-            names = _listing([model.files[0].path for model in models])
+            names = listing([model.files[0].path for model in models], most=_LISTED)
             raise _NoSuchFileError(f"{repository} has no file {reference.file}: it has {names}.")
         return found
     if not reference.quantization:
         return models
     found = [model for model in models if model.quantization.casefold() == reference.quantization.casefold()]
     if not found:
-        names = _listing(list(dict.fromkeys(model.quantization or model.name for model in models)))
+        names = listing(list(dict.fromkeys(model.quantization or model.name for model in models)), most=_LISTED)
         raise UserError(f"{repository} has no {reference.quantization}: it has {names}.")
     return found
-
-
-def _listing(names: list[str]) -> str:
-    more = [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
-    names = names[:_LISTED] + more
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _owner(file: RemoteFile) -> str:

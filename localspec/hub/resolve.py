@@ -10,6 +10,7 @@ from pathlib import Path
 from localspec.engine.errors import ModelError, UserError
 from localspec.hub.catalog import Catalog, CatalogModel, Pair, load_catalog
 from localspec.hub.fit import bits
+from localspec.hub.listing import listing
 from localspec.hub.origins import names_from, read_origins
 from localspec.hub.reference import HubReference, parse_reference
 from localspec.hub.remote import quantization_of
@@ -19,7 +20,6 @@ _SUFFIX = ".gguf"
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 _FEWEST_BITS = 4
 """A draft model with weights of fewer bits guesses much worse."""
-_LISTED = 8
 _SHOWN_CHARACTERS = 200
 
 
@@ -134,7 +134,7 @@ def _named(ref: str, models: Path, catalog: Callable[[], Catalog]) -> Path:
     if len(matches) == 1:
         return matches[0].path
     if matches:
-        raise ModelError(f"{ref} could be {_listing(matches, 'or')}: give more of the name.")
+        raise ModelError(f"{ref} could be {listing([model.name for model in matches], 'or')}: give more of the name.")
     if known is None:
         with contextlib.suppress(UserError):
             known = catalog().find(name)
@@ -184,14 +184,7 @@ def _offer(models: Path, name: str = "") -> str:
         return f" (there is none in {models})"
     by_key = {model.name.casefold(): model for model in found}
     near = [by_key[key] for key in difflib.get_close_matches(name.casefold(), by_key)]
-    return f" ({'the nearest: ' if near else ''}{_listing(near or found, 'and')})"
-
-
-def _listing(found: list[InstalledModel], joint: str) -> str:
-    names = [model.name for model in found[:_LISTED]]
-    if len(found) > _LISTED:
-        names.append(f"{len(found) - _LISTED} more")
-    return f" {joint} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" ({'the nearest: ' if near else ''}{listing([model.name for model in near or found])})"
 
 
 def _checked_part(path: Path) -> Path:

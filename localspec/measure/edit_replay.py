@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from localspec.engine.costs import CostCurve, Costs
 from localspec.engine.drafters.base import Drafter
+from localspec.engine.drafters.place import Span
 from localspec.engine.policy import Chooser
 from localspec.engine.step import Totals
 from localspec.measure.edits import EditPair
@@ -23,8 +24,6 @@ from localspec.measure.replay import device_ms, run_loop
 
 Piece = Callable[[int], bytes]
 """The bytes of a token; a plain function, which copies of what holds it share."""
-Span = tuple[int, int]
-"""Where a document lies in a prompt: its first token, and the one behind its last."""
 Render = Callable[[str, str], tuple[list[int], Span]]
 """A document and the words of a person about it as the token ids of a prompt, and where the document lies in it."""
 

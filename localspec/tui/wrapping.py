@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import get_character_cell_size
 
 TAB_CELLS = 4
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -26,11 +26,6 @@ def rows_of(text: str, width: int, start: int = 0) -> list[Row]:
         begin = found.end()
     _wrap(text, begin, len(text), width, rows)
     return rows
-
-
-def cells_of(text: str) -> int:
-    """How wide a part of a row is."""
-    return cell_len(text) + TAB_CELLS * text.count("\t") - (cell_len("\t") * text.count("\t"))
 
 
 def _wrap(text: str, start: int, end: int, width: int, rows: list[Row]) -> None:

@@ -34,8 +34,6 @@ _FAR = 6
 _NEAR = 2
 _PROVEN = 24
 """Tokens copied in a row that show an answer to be a copy, where nobody has said so."""
-_BEFORE = 64
-"""Tokens before the answer in which it may have begun already."""
 _SUREST = 0.98
 
 

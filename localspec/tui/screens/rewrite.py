@@ -138,7 +138,7 @@ class RewriteScreen(ReviewActions):
         if written.over:
             self._end()
         else:
-            if written.text and self._history.is_due:
+            if self._history.is_due and written.text:
                 self._grow()
             self._show_progress()
         self._speculation.refresh_view()

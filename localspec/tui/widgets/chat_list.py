@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from textual import events
 from textual.binding import Binding
 from textual.content import Content
 from textual.css.styles import RulesMap
-from textual.message import Message
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from localspec.tui.dates import when
 from localspec.tui.literal import literal
+from localspec.tui.widgets.searched_list import SearchedList
 
 if TYPE_CHECKING:
     from localspec.chat.store import ChatInfo
@@ -83,8 +81,8 @@ def _marked(line: Content, words: Sequence[str]) -> Content:
     return line.highlight_regex(re.compile(rf"(?<!\w)(?:{pattern})", re.IGNORECASE), style="bold $text-warning")
 
 
-class ChatList(OptionList):
-    """The chats, newest first. Letters that mean nothing here are for the search."""
+class ChatList(SearchedList):
+    """The chats, newest first."""
 
     BINDINGS = [
         Binding("delete", "screen.delete", "Delete", id="chats.delete", show=False),
@@ -92,16 +90,6 @@ class ChatList(OptionList):
         Binding("u", "screen.undo", "Undo", id="chats.undo", show=False),
         Binding("ctrl+e", "screen.rename", "Rename", id="chats.rename", show=False),
     ]
-
-    class LeftUpwards(Message):
-        """Up was pressed on the first chat."""
-
-    class Typed(Message):
-        """Text for the search."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     def show(self, chats: Sequence[ChatInfo], words: Sequence[str], chosen: int | None, current: int | None) -> None:
         """Show `chats`, found by `words`; the one with the id `chosen` is highlighted, else the first."""
@@ -126,22 +114,3 @@ class ChatList(OptionList):
             return None
         line = self.highlighted * ROW_LINES - self.scroll_offset.y
         return line if 0 <= line < self.size.height else None
-
-    def action_cursor_up(self) -> None:
-        """Go up; from the first chat, to the search."""
-        if self.highlighted:
-            super().action_cursor_up()
-        else:
-            self.post_message(self.LeftUpwards())
-
-    def action_cursor_down(self) -> None:
-        """Go down, and not around."""
-        if self.highlighted is None or self.highlighted < self.option_count - 1:
-            super().action_cursor_down()
-
-    def on_key(self, event: events.Key) -> None:
-        """Letters go to the search."""
-        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Typed(event.character))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from textual import events
 from textual.binding import Binding
 from textual.content import Content
 from textual.css.styles import RulesMap
-from textual.message import Message
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
-from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from localspec.tui.literal import literal
 from localspec.tui.shelf import Kind, Row, size
+from localspec.tui.widgets.searched_list import SearchedList
 
 _GAP = 2
 _FIT_CELLS, _SIZE_CELLS, _STATE_CELLS = 15, 8, 9
@@ -69,8 +66,8 @@ class ModelLine(Visual):
         return line
 
 
-class ModelList(OptionList):
-    """Headings and models. Letters that mean nothing here are for the search."""
+class ModelList(SearchedList):
+    """Headings and models."""
 
     BINDINGS = [
         Binding("d", "screen.use_as_draft", "Use as draft model", id="models.draft", show=False),
@@ -78,15 +75,6 @@ class ModelList(OptionList):
         Binding("x", "screen.stop_pull", "Stop the download", id="models.stop", show=False),
         Binding("delete", "screen.delete", "Delete", id="models.delete", show=False),
     ]
-
-    @dataclass
-    class Typed(Message):
-        """Text for the search."""
-
-        text: str
-
-    class LeftUpwards(Message):
-        """Up was pressed on the first model."""
 
     def show(self, rows: Sequence[Row], states: dict[str, str], chosen: str | None) -> None:
         """Show `rows`, with what each is now by its id; the one with the id `chosen` is highlighted, else the first."""
@@ -114,26 +102,6 @@ class ModelList(OptionList):
         return self._rows.get(option.id) if option and option.id else None
 
     _rows: dict[str, Row] = {}
-
-    def action_cursor_up(self) -> None:
-        """Go up; from the first model, to the search."""
-        first = next((place for place, option in enumerate(self.options) if option.id), None)
-        if self.highlighted is None or self.highlighted == first:
-            self.post_message(self.LeftUpwards())
-        else:
-            super().action_cursor_up()
-
-    def action_cursor_down(self) -> None:
-        """Go down, and not around."""
-        if self.highlighted is None or self.highlighted < self.option_count - 1:
-            super().action_cursor_down()
-
-    def on_key(self, event: events.Key) -> None:
-        """Letters go to the search."""
-        if event.is_printable and event.character and event.key not in self.screen.active_bindings:
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Typed(event.character))
 
 
 def _short_fit(fit: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
+from localspec.durations import clock
 from localspec.tui.downloads import Download, State
 from localspec.tui.literal import literal
 from localspec.tui.shelf import size
@@ -40,7 +41,7 @@ def progress_words(download: Download) -> str:
     if download.speed:
         words.append(f"{size(int(download.speed))}/s")
     if (left := download.seconds_left) is not None and download.done < download.total:
-        words.append(f"{_duration(left)} left")
+        words.append(f"{clock(left)} left")
     return "  ".join(words)
 
 
@@ -48,10 +49,3 @@ def _bar(share: float) -> Content:
     whole, part = divmod(round(max(0.0, min(1.0, share)) * _BAR_CELLS * 8), 8)
     bar = (_EIGHTHS[8] * whole + (_EIGHTHS[part] if part else "")).ljust(_BAR_CELLS)
     return Content.styled(bar, "$primary on $foreground 15%")
-
-
-def _duration(seconds: float) -> str:
-    """As in 4:59 or 1:02:03."""
-    minutes, rest = divmod(int(seconds + 0.5), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

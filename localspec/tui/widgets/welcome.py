@@ -55,11 +55,6 @@ class Welcome(Vertical):
 
     # The first model.
 
-    @property
-    def is_offering(self) -> bool:
-        """Whether the person has to choose a first model."""
-        return bool(self.query(FirstModels))
-
     def offer_models(self) -> None:
         """Have the person choose a first model."""
         self._put(_CHOOSE, _HOW_TO_CHOOSE)
