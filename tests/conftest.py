@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import platformdirs
 import pytest
 
@@ -21,8 +23,23 @@ DRAFT_NOISE = 0.08
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-snapshots`: what is on the screens now is how they are meant to be."""
+    """`--update-snapshots`: what is on the screens now is how they are meant to be; `--long`: the sizes of `scale`."""
     parser.addoption("--update-snapshots", action="store_true", help="write the pictures of the screens anew")
+    parser.addoption("--long", action="store_true", help="provoke faults by the thousand: an hour, not minutes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """How many examples a property is tried on."""
+    hypothesis.settings.register_profile("fast", max_examples=40, deadline=None)
+    hypothesis.settings.register_profile("long", max_examples=2000, deadline=None)
+    hypothesis.settings.load_profile("long" if config.getoption("--long") else "fast")
+
+
+@pytest.fixture
+def scale(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """`scale(30, 300)`: how much of something a test does, by default and with `--long`."""
+    long = request.config.getoption("--long")
+    return lambda usual, with_long: with_long if long else usual
 
 
 @pytest.fixture
