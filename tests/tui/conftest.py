@@ -1,4 +1,4 @@
-"""A hub for the tests of the app."""
+"""What all tests of the app have: a hub, and sentences that stay."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 import hub_server
 from hub_server import HubServer
+from localspec.tui.widgets.status import Status
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     with hub_server.serving() as server:
         hub_server.isolate_hub(monkeypatch, tmp_path_factory.mktemp("home"), server.url)
         yield server
+
+
+@pytest.fixture(autouse=True)
+def sentences_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, a sentence does not go away before a test has looked."""
+    monkeypatch.setattr(Status, "MESSAGE_SECONDS", 600.0)

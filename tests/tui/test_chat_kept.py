@@ -229,9 +229,28 @@ async def test_the_first_message_is_selected_wherever_it_is(tmp_path: Path) -> N
         await until(pilot, lambda: "answer 39" in seen(app))
         await pilot.press("ctrl+up", "home")
         await until(pilot, lambda: chat(app).query_one(".-chosen", Turn).words == "question 0")
-        await until(pilot, lambda: "question 0" in seen(app))
+        await until(pilot, lambda: "█ question 0" in seen(app))
         await pilot.press("end")
         await until(pilot, lambda: "answer 39" in seen(app))
+    app.worker.join()
+
+
+async def test_keys_in_quick_succession_scroll_to_the_last_that_was_asked_for(tmp_path: Path) -> None:
+    """Whatever the first of them has not yet drawn."""
+    fill(tmp_path, *((f"question {number}", f"answer {number}") for number in range(10)))
+    app, _ = reopened(tmp_path)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: bool(chat(app)._transcript._path) and chat(app)._transcript._first == 0)
+        chat(app)._transcript.choose_last()
+        await until(pilot, lambda: "▌ question 9" in seen(app))
+        transcript = chat(app)._transcript
+        await transcript.action_move_to(0)
+        await transcript.action_move_to(-1)
+        await pilot.pause()
+        assert "answer 9" in seen(app)
+        await transcript.action_move_to(0)
+        await pilot.pause()
+        assert "█ question 0" in seen(app)
     app.worker.join()
 
 
@@ -285,6 +304,7 @@ async def test_a_dead_engine_is_started_again_and_the_chat_is_untouched() -> Non
         await send(pilot, "two")
         await until(pilot, lambda: status_says(app, "ctrl+r starts it again"))
         assert chat(app).query_one(Prompt).text == "two"
+        chat(app)._status.unsay()
         await pilot.press("ctrl+r")
         await until(pilot, lambda: "No memory is left." in seen(app) and status_says(app, "the engine has stopped"))
         await pilot.press("ctrl+r")

@@ -6,9 +6,10 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.content import Content
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from localspec.tui.widgets.status import NEARLY_FULL, Status
-from scripted import seen
+from scripted import seen, until
 from stage import Stage
 
 
@@ -89,6 +90,17 @@ async def test_a_context_that_is_nearly_full_is_said_once_and_shown_as_long_as_i
         assert not app.query("#context.-full")
         await above(pilot, used=990, length=1000)
         assert NEARLY_FULL in seen(app)
+
+
+async def test_a_sentence_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Status, "MESSAGE_SECONDS", 0.05)
+    app = Bottom()
+    async with app.run_test(size=(80, 2)) as pilot:
+        status = app.query_one(Status)
+        status.show_activity("calm", "")
+        status.say("Something happened.")
+        assert "Something happened." in status.query_one("#activity", Static).render().plain
+        await until(pilot, lambda: "calm" in seen(app))
 
 
 async def test_a_wide_terminal_shows_all_words_about_a_full_context() -> None:

@@ -26,9 +26,9 @@ from localspec.tui.review import Review, review
 from localspec.tui.version_history import VersionHistory
 from localspec.tui.widgets.instruction import Instruction, InstructionBox
 from localspec.tui.widgets.speculation import Speculation
+from localspec.tui.widgets.status import Status
 from localspec.tui.widgets.text_pane import Marked, TextPane
 
-_SAID_SECONDS = 6.0
 _ASKING_KEYS = "enter begins   tab to the texts   esc leaves"
 _WRITING_KEYS = "esc stops, and keeps what is written   v source   f2 figures"
 _GO_ON_KEY = "c continues"
@@ -184,7 +184,7 @@ class RewriteBase(Screen[None]):
             self._source.mark([Marked(hunk.at, max(hunk.at + len(hunk.old), hunk.at + 1), "place")])
         else:
             words = "nothing is changed"
-        self._result.border_subtitle = words
+        self._result.border_subtitle = Content(words)
         self._show_idle()
 
     def _show_chosen(self) -> None:
@@ -236,7 +236,7 @@ class RewriteBase(Screen[None]):
         """A sentence for the person, for a few seconds."""
         if self._said:
             self._said.stop()
-        self._said = self.set_timer(_SAID_SECONDS, self._unsay)
+        self._said = self.set_timer(Status.MESSAGE_SECONDS, self._unsay)
         self._figures.update(Content(literal(sentence)))
         self._figures.add_class("-message")
 

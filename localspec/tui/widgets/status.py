@@ -1,6 +1,7 @@
 """The two lines at the bottom: who answers and how much fits, what is going on and how fast."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -14,7 +15,6 @@ HELP_HINT = "f1 help"
 STOP_HINT = "esc stop"
 KILL_HINT = "esc ends the engine"
 NEARLY_FULL = "context nearly full: the oldest turns will be left out"
-_MESSAGE_SECONDS = 4.0
 _WARN_FROM = 0.85
 _METER_CELLS = 8
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -24,6 +24,9 @@ _LEAST_MODEL_CELLS = 16
 
 class Status(Vertical):
     """Six places for text; a message covers the activity for a few seconds."""
+
+    MESSAGE_SECONDS: ClassVar = 6.0
+    """So long every sentence of the app stands at the bottom of a screen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +90,7 @@ class Status(Vertical):
     def say(self, message: str) -> None:
         """Show a message for a few seconds."""
         self.unsay()
-        self._message = self.set_timer(_MESSAGE_SECONDS, self.unsay)
+        self._message = self.set_timer(self.MESSAGE_SECONDS, self.unsay)
         self._put("activity", Content(literal(message)))
         self.query_one("#activity").add_class("-message")
 

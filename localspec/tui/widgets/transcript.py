@@ -323,7 +323,7 @@ class Transcript(VerticalScroll, can_focus=True):
             # At once: the next key is meant for the message already.
             self.screen.set_focus(self, scroll_visible=False)
             self.release_anchor()
-            self.scroll_to_widget(widget, animate=False)
+            self.scroll_to_widget(widget, animate=False, immediate=True)
         self.post_message(self.Chosen(entry))
 
     def choose_last(self) -> bool:
