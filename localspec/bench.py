@@ -83,7 +83,6 @@ class BenchRun:
         progress = Progress(self.quiet)
         try:
             with self._load(progress) as engine:
-                self.interruption.on_request = engine.stop
                 summary = self._compare(engine, progress)
         except (LoadCancelledError, FetchCancelledError):
             return EXIT_INTERRUPTED
@@ -121,9 +120,7 @@ class BenchRun:
         prompts = [prompt for prompt in comparison.prompts if prompt in fitting]
         skipped = [prompt.id for prompt in comparison.prompts if prompt not in fitting]
         setup = Setup.of(engine, how, comparison.profile, comparison.repeats, len(comparison.prompts), skipped)
-        rounds = bench.rounds(
-            prompts, comparison.repeats, _progress_line(progress), lambda: self.interruption.requested
-        )
+        rounds = bench.rounds(prompts, comparison.repeats, _progress_line(progress), self.interruption.stop)
         return Summary(setup, tuple(arm.name for arm in comparison.arms), tuple(rounds))
 
     def _options(self, engine: Engine) -> Options:

@@ -122,11 +122,11 @@ class EditBenchRun:
                 found = replay.run_folds(edits) if training is None else replay.run(edits, training)
                 replayed[arm.name] = []
                 for one in found:
-                    if self.interruption.requested:
+                    if self.interruption.stop.asked:
                         break
                     replayed[arm.name].append(one)
                     progress.show(f"{profile.name}, {arm.name}: {len(replayed[arm.name])} of {len(edits)} edits")
-            if self.interruption.requested:
+            if self.interruption.stop.asked:
                 break
             verdicts.append(EditVerdict(profile.name, replayed))
         return EditSummary(

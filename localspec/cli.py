@@ -43,7 +43,7 @@ def cli(context: click.Context, /, debug: bool, goes_on: bool, **given: Any) -> 
     """
     before = context.find_object(Before) or Before()
     before.debug, before.given = debug, given
-    return _chat(settings_of({}, given), goes_on) if context.invoked_subcommand is None else None
+    return None if context.invoked_subcommand else _chat(settings_of({}, given), goes_on, before)
 
 
 @cli.command(cls=ModelCommand, context_settings=CONTEXT, epilog=_EPILOG)
@@ -90,17 +90,24 @@ def run(
         return Run(settings, find_folders(), interruption, form, quiet).answer(" ".join(prompt), document)
 
 
-def _chat(settings: Settings, goes_on: bool) -> int:
+def _chat(settings: Settings, goes_on: bool, before: Before) -> int:
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
         raise UserError(f"The chat needs a terminal; without one, write {PROGRAM} run and the question.")
-    from localspec.chat_start import wanted
     from localspec.logs import LOG_FILE
-    from localspec.tui.run import run_chat
 
     folders = find_folders()
+    log_file = folders.logs / LOG_FILE
+    if before.watched:
+        from localspec.watched import Aftermath, go_on_watched
+
+        remedy = "your chats are kept: localspec -c goes on with the last one"
+        before.goodbye = go_on_watched(Aftermath(log_file, remedy, draws=True))
+    from localspec.chat_start import wanted
+    from localspec.tui.run import run_chat
+
     return run_chat(
         wanted(settings, folders),
-        log_file=folders.logs / LOG_FILE,
+        log_file=log_file,
         data=folders.data,
         goes_on=goes_on,
         start=settings,
@@ -111,7 +118,7 @@ _PROFILES = ("cuda", "mlx", "cpu", "metal")
 _HALVES = ("design", "held-out")
 _Form = Literal["json", "markdown", "text"]
 _BENCH_EPILOG = """Unless asked otherwise, answers are greedy and up to 128 tokens long, and the
-random numbers are those of seed 0."""
+random numbers are those of seed 0. docs/measure.md defines every number."""
 
 
 def _positive(_context: click.Context, _option: click.Parameter, value: int | None) -> int | None:
@@ -207,4 +214,4 @@ cli.add_command(rm)
 
 def main() -> None:
     """The `localspec` command."""
-    cli()
+    cli(obj=Before(watched=True))

@@ -12,12 +12,14 @@ from localspec.cli_options import CONTEXT, ModelCommand, model_options
 from localspec.program import Before, WrongUsageError
 
 _EPILOG = """An audit writes answers of 64 tokens unless --max-tokens says otherwise, always
-greedily, with every drafter there is unless --drafter names one. docs/exactness.md
-says what its numbers mean."""
+greedily, with every drafter there is unless --drafter names one.
+
+docs/measure.md defines every number, docs/exactness.md says what an audit shows."""
 
 
 @click.command(cls=ModelCommand, heading="Checks", context_settings=CONTEXT, epilog=_EPILOG)
 @model_options
+@click.option("--measure", is_flag=True, help="Time what passes cost anew.")
 @click.option("--audit", is_flag=True, help="Whether drafting changes a greedy text here.")
 @click.option("--bit-exact", is_flag=True, help="Look for settings equal in every bit.")
 @click.option("--prompts", metavar="FILE", type=click.Path(path_type=Path), help="Of the audit, as in Spec-Bench.")
@@ -29,12 +31,15 @@ def doctor(context: click.Context, /, **given: Any) -> int:
 
     Versions, back ends, devices, memory, threads, and where files are; with a
     model what passes cost here, what drafting can gain by that, whether the
-    draft model goes with it, and what could be better.
+    draft model goes with it, and what could be better. Passes are timed once
+    for a model and its settings, and then again with --measure: best on a
+    machine that has nothing else to do.
 
     \b
     Examples:
       localspec doctor
       localspec doctor -m large.gguf -d small.gguf --audit
+      localspec doctor -m large.gguf --measure
       localspec doctor --bit-exact --json
     """
     before = context.find_object(Before) or Before()
@@ -53,4 +58,7 @@ def doctor(context: click.Context, /, **given: Any) -> int:
     wanted = given["audit"] or given["bit_exact"]
     auditor = Auditor(given["audit"], given["bit_exact"], given["prompts"]) if wanted else None
     with Interruption() as interruption:
-        return Doctor(settings, find_folders(), interruption, given["as_json"], given["quiet"], auditor).run()
+        doctor = Doctor(
+            settings, find_folders(), interruption, given["as_json"], given["quiet"], auditor, given["measure"]
+        )
+        return doctor.run()

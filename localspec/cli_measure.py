@@ -100,6 +100,7 @@ same command goes on from there."""
 @model_options
 @click.option("--prompts", metavar="FILE", type=click.Path(path_type=Path), help="Lines as in Spec-Bench.  [our own]")
 @click.option("--limit", metavar="N", type=int, callback=_between(1, 1 << 30), help="Prompts of each category.  [all]")
+@click.option("--wall-clock", is_flag=True, help="Time real answers, too.")
 @click.option("--plot", metavar="FILE", type=click.Path(path_type=Path), help="Draw it, as .svg or .png.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="A table in Markdown.")
@@ -111,9 +112,11 @@ def acceptance(context: click.Context, /, as_json: bool, as_markdown: bool, **gi
     The target answers every prompt, and at each token of its answers the draft
     model and prompt lookup are asked what they would have said. Tokens per
     step are replays of the answers. Speedups are modelled: from what passes
-    cost on this machine; localspec bench times real ones. Without a draft
-    model only lookup and localspec's own policy are measured. Of the options
-    of sampling only --seed is taken, and none of those of drafting.
+    cost on this machine. With --wall-clock real answers are timed as well, by
+    every way of drafting in turn, and their speedups stand beside the modelled
+    ones. Without a draft model only lookup and localspec's own policy are
+    measured. Of the options of sampling only --seed is taken, and none of
+    those of drafting.
 
     docs/measure.md defines every number.
 
@@ -121,6 +124,7 @@ def acceptance(context: click.Context, /, as_json: bool, as_markdown: bool, **gi
     Examples:
       localspec measure acceptance -m large.gguf -d small.gguf
       localspec measure acceptance -m large.gguf --limit 1 --max-tokens 64
+      localspec measure acceptance -m large.gguf -d small.gguf --wall-clock
       localspec measure acceptance -m large.gguf -d small.gguf --plot it.svg
     """
     before = context.find_object(Before) or Before()
@@ -140,5 +144,5 @@ def acceptance(context: click.Context, /, as_json: bool, as_markdown: bool, **gi
 
     prompts = chosen_prompts(given["prompts"], given["limit"])
     with Interruption() as interruption:
-        run = AcceptanceRun(settings, find_folders(), interruption, prompts, form, given["quiet"], given["plot"])
-        return run.run()
+        folders, how = find_folders(), (form, given["quiet"], given["plot"], given["wall_clock"])
+        return AcceptanceRun(settings, folders, interruption, prompts, *how).run()

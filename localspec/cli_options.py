@@ -16,6 +16,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 MODEL, ANSWER, DRAFTING, OTHER = "Model", "Answer", "Drafting", "Other"
 SAMPLING = "Sampling  [unless the model recommends something else]"
 """Headings of a command's help."""
+_REMEDY = "try again, and choose another model, a smaller --ctx or --gpu-layers 0 if it stays"
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,23 @@ class _SharedOption(click.Option):
 
 
 class ModelCommand(click.Command):
-    """A command that runs a model: help shows its options under headings, one line each, its own ones under `heading`."""
+    """A command that runs a model, in a process of its own: help shows its options under headings, one line each, its own
+    ones under `heading`. `remedy` is what to do when native code ends that process."""
 
-    def __init__(self, *arguments: Any, heading: str = ANSWER, **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, heading: str = ANSWER, remedy: str = _REMEDY, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
-        self.heading = heading
+        self.heading, self.remedy = heading, remedy
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        before = ctx.find_object(Before)
+        if before and before.watched:
+            from localspec.logs import LOG_FILE
+            from localspec.settings import find_folders
+            from localspec.watched import Aftermath, go_on_watched
+
+            before.goodbye = go_on_watched(Aftermath(find_folders().logs / LOG_FILE, self.remedy))
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line. Where an error does not know which command it is about, it is told."""

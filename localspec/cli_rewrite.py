@@ -22,7 +22,13 @@ is given again. Presets of your own go into config.toml, under
 [rewrite.presets]: boss = "Make it fit for my boss."."""
 
 
-@click.command(cls=ModelCommand, heading="Rewriting", context_settings=CONTEXT, epilog=_EPILOG)
+_REMEDY = (
+    "no file has changed but those that are done, and with -o or --in-place the same command goes on where it was; choose "
+    "another model, a smaller --ctx or --gpu-layers 0 if it stays"
+)
+
+
+@click.command(cls=ModelCommand, heading="Rewriting", remedy=_REMEDY, context_settings=CONTEXT, epilog=_EPILOG)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("-i", "--instruction", metavar="HOW", help="What is to be done to the text.")
 @click.option("--preset", metavar="NAME", help="One of the instructions listed above, or your own.")

@@ -11,26 +11,29 @@ from pathlib import Path
 
 from localspec.engine.errors import UserError
 from localspec.settings import make_private, parse_config, read_config_file
-from localspec.whole_file import write_whole
+from localspec.whole_file import locked, write_whole
 
 Value = str | int | float
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def update_config(file: Path, changes: Mapping[str, Value | None]) -> None:
-    """Set the top-level keys `changes` in `file`; None takes one out. All else stays as it is, byte for byte.
+    """Set the top-level keys `changes` in `file`; None takes one out. All else stays as it is, byte for byte, also what
+    another process has put there just now.
 
     The file is replaced at once or not at all, and created for this user alone where there is none. Raises UserError
     where it is not TOML or cannot be written.
     """
-    content = read_config_file(file)
-    text = parse_config(file, content)[1]
     wanted = {name: _clean(value) for name, value in changes.items()}
-    changed = _changed(text, wanted)
-    _check(file, text, changed, wanted)
-    if changed != text:
-        mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
-        _replace(file, mark + changed.encode())
+    make_private(file.parent)
+    with locked(file.parent):
+        content = read_config_file(file)
+        text = parse_config(file, content)[1]
+        changed = _changed(text, wanted)
+        _check(file, text, changed, wanted)
+        if changed != text:
+            mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
+            _replace(file, mark + changed.encode())
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 from typing import TextIO
@@ -10,9 +11,10 @@ from typing import TextIO
 import click
 
 from localspec.engine.errors import UserError
+from localspec.engine.rates import finite
+from localspec.literal import literal, literal_json
 
-CONTROLS = {code: None for code in range(0x20) if chr(code) not in "\n\t"} | dict.fromkeys(range(0x7F, 0xA0))
-"""What texts and names may hold, but a terminal must not obey."""
+_COLORS = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def one_line(text: str) -> str:
@@ -31,15 +33,16 @@ def say(sentence: str) -> None:
         abandon(sys.stderr)
 
 
-def write_out(text: str, *, exact: bool = False) -> int:
+def write_out(text: str, *, colored: bool = False) -> int:
     """Write a whole answer of a command to stdout, as UTF-8 whatever the locale says, and return the exit code of success.
 
-    A terminal gets no control characters unless the text is `exact`. Raises UserError.
+    A pipe or a file gets the text as it is. A terminal gets it with what it would obey made visible, but for our own colors
+    where the text is `colored`: then what stands between them has been made literal before. Raises UserError.
     """
     if sys.stdout is None:
         raise UserError("There is no stdout to write to; send it to a terminal, a file or a pipe.")
-    if sys.stdout.isatty() and not exact:
-        text = text.translate(CONTROLS)
+    if sys.stdout.isatty():
+        text = "".join(map(_literal_but_colors, _COLORS.split(text))) if colored else literal(text)
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
@@ -54,7 +57,16 @@ def write_out(text: str, *, exact: bool = False) -> int:
 
 def json_text(document: object) -> str:
     """A document for `write_out`, in the form that every command with --json has."""
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return safe_json(document, indent=2) + "\n"
+
+
+def safe_json(document: object, indent: int | None = None) -> str:
+    """JSON that means exactly `document`, and that a terminal can be given."""
+    return literal_json(json.dumps(finite(document), ensure_ascii=False, allow_nan=False, indent=indent))
+
+
+def _literal_but_colors(piece: str) -> str:
+    return piece if _COLORS.fullmatch(piece) else literal(piece)
 
 
 def abandon(stream: TextIO | None) -> None:

@@ -38,6 +38,8 @@ from localspec.program import EXIT_FAILED, EXIT_INTERRUPTED
 from localspec.settings import CONFIG_FILE, Folders, Settings
 
 EXIT_DONE = 0
+_MOST_MEASURING = 60.0
+"""Seconds that passes are timed for where somebody has asked for it."""
 _DRAFT_KV_TYPE = "f16"
 """The engine opens the cache of a draft model in no other type."""
 
@@ -53,6 +55,8 @@ class Doctor:
     quiet: bool = False
     auditor: Auditor | None = None
     """Makes the audits that are asked for."""
+    measure: bool = False
+    """Time passes anew, whatever is known of them."""
     host: Host | None = None
     """What the machine has; None: look."""
 
@@ -65,8 +69,9 @@ class Doctor:
         try:
             if self.settings.model or default_model(self.folders.models):
                 self._look_at_models(report, progress)
-            elif self.auditor:
-                raise UserError("There is no model to audit; name one with --model, or get one with localspec pull.")
+            elif self.auditor or self.measure:
+                what = "audit" if self.auditor else "measure"
+                raise UserError(f"There is no model to {what}; name one with --model, or get one with localspec pull.")
         except (LoadCancelledError, Interrupted):
             return EXIT_INTERRUPTED
         finally:
@@ -97,7 +102,10 @@ class Doctor:
         )
 
     def _look_at_models(self, report: Report, progress: Progress) -> None:
-        chosen = replace(engine_settings(self.settings, self.folders), measure_costs=True)
+        chosen = engine_settings(self.settings, self.folders)
+        chosen = replace(chosen, measure_costs=True, measure_anew=self.measure)
+        if self.measure:
+            chosen = replace(chosen, measure_seconds=_MOST_MEASURING)
         report.warnings += memory_warnings(chosen.note)
         try:
             engine = self._open(chosen, report, progress)
@@ -106,7 +114,6 @@ class Doctor:
             report.loaded = Loaded(chosen.target, chosen.draft, chosen, None, None, None, {}, None)
             return
         with engine:
-            self.interruption.on_request = engine.stop
             report.loaded = loaded = self._loaded(engine, chosen, report)
             report.warnings += _model_warnings(loaded)
             if self.auditor:
@@ -119,7 +126,7 @@ class Doctor:
         def loading(what: str, share: float) -> bool:
             doing = "measuring what passes cost" if what == "costs" else f"loading the {what} model"
             progress.show(f"{doing} {share:4.0%}")
-            return not self.interruption.requested
+            return not self.interruption.stop.asked
 
         try:
             return Engine(chosen, loading)
@@ -141,6 +148,7 @@ class Doctor:
             compatible=report.incompatible_reason is None if chosen.draft else None,
             draft_ms=draft_ms,
             curve=target.table(),
+            measured=engine.costs_measured,
             copies=least_for_copies(target.ms),
             drafts=least_for_drafts(target.ms, draft_ms, longest) if draft_ms else None,
             best=best_lengths(target.ms, draft_ms, longest) if draft_ms else [],

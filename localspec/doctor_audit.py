@@ -16,7 +16,7 @@ from localspec.engine.errors import Interrupted, UserError
 from localspec.interruption import Stoppable
 from localspec.launch import options
 from localspec.measure.audit import audit
-from localspec.measure.audit_file import audit_key, keep_audit, last_audit
+from localspec.measure.audit_file import keep_audit, last_audit
 from localspec.measure.bit_exact import PLACES, WIDTHS, Setting, check_all, settings_to_try
 from localspec.measure.prompts import Prompt, limit_per_category, load_prompts
 from localspec.settings import Folders, Settings, make_private
@@ -54,7 +54,7 @@ class Auditor:
     @staticmethod
     def last(engine: Engine, folders: Folders) -> str | None:
         """What the last audit has found about the models that are loaded, opened as they are now."""
-        return last_audit(folders.cache, *_opened(engine))
+        return last_audit(folders.cache, engine.opened)
 
     def _audit_texts(
         self,
@@ -70,9 +70,9 @@ class Auditor:
 
         def show(done: int, total: int) -> bool:
             progress.show(f"auditing: {done} of {total} answers")
-            return not interruption.requested
+            return not interruption.stop.asked
 
-        found = report.audit = audit(engine, prompts, arms, show)
+        found = report.audit = audit(engine, prompts, arms, show, interruption.stop)
         report.audited_with = tuple(arm.drafter for arm in arms)
         report.interrupted = not found.complete
         if not found.complete:
@@ -82,7 +82,7 @@ class Auditor:
         except UserError:
             # The finding is shown; only the next start will not know it.
             return
-        keep_audit(folder, audit_key(*_opened(engine)), found, chosen.draft.stem if chosen.draft else None)
+        keep_audit(folder, engine.opened, found, chosen.draft.stem if chosen.draft else None)
 
     def _rendered(self, engine: Engine, settings: Settings, tokens: int) -> list[list[int]]:
         """The prompts that fit, with an answer behind them, as token ids."""
@@ -112,7 +112,9 @@ class Auditor:
         text = self._long_text(engine, settings)
         report.checks = []
         try:
-            for check in check_all(engine.target, tried, text, chosen.gpu_layers, show, lambda: interruption.requested):
+            for check in check_all(
+                engine.target, tried, text, chosen.gpu_layers, show, lambda: interruption.stop.asked
+            ):
                 report.checks.append(check)
         except Interrupted:
             report.interrupted = True
@@ -128,12 +130,6 @@ class Auditor:
         if room < 2:
             raise UserError("The context is too short to compare passes in; choose a larger --ctx.")
         return text[:room]
-
-
-def _opened(engine: Engine) -> tuple[Path, int, str, int]:
-    """What an audit holds for: the target's file, the threads, the type of the KV cache, and the layers on the GPU."""
-    chosen = engine.settings
-    return chosen.target, chosen.threads or performance_cores(), chosen.kv_type, chosen.gpu_layers
 
 
 def _arms(engine: Engine, settings: Settings) -> list[Options]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from localspec.console import one_line
 from localspec.doctor_warnings import Warned
 from localspec.engine.engine import EngineSettings
 from localspec.engine.llama import Device
+from localspec.measure.ages import JUST_NOW, ago, moment
 from localspec.measure.audit import WORST_GAP, Audit
 from localspec.measure.audit_file import verdict
 from localspec.measure.bit_exact import Check
@@ -53,6 +55,8 @@ class Loaded:
     """Milliseconds of a target pass by its width."""
     copies: Mapping[int, float | None] | None
     """By the length of a copy, the acceptance from which it pays; None where it never does."""
+    measured: float | None = None
+    """When the curve was measured, in seconds since 1970; None where nobody knows."""
     drafts: tuple[float, int] | None = None
     """The acceptance from which the draft model pays, and with what length."""
     best: Sequence[BestLength] = ()
@@ -120,6 +124,7 @@ def document(report: Report) -> dict[str, Any]:
         "compatible": loaded.compatible if loaded else None,
         "incompatible_reason": report.incompatible_reason,
         "cost_curve": [{"width": width, "ms": _rounded(ms)} for width, ms in (loaded.curve if loaded else {}).items()],
+        "cost_measured": moment(loaded.measured) if loaded else None,
         "draft_ms": _rounded(loaded.draft_ms) if loaded else None,
         "auto": _auto_document(loaded) if loaded and loaded.curve else None,
         "audit": _audit_document(report.audit, report.audited_with) if report.audit else None,
@@ -228,7 +233,16 @@ def _curve_text(loaded: Loaded) -> str:
         lines.append(
             f"A token of the draft model costs {loaded.draft_ms:,.2f} ms, {loaded.draft_ms / plain:.2f} plain passes."
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, _paragraph(age(loaded.measured, time.time()))])
+
+
+def age(measured: float | None, now: float) -> str:
+    """How old the curve is, in a sentence; both in seconds since 1970."""
+    anew = "localspec doctor --measure measures it anew."
+    words = ago(measured, now)
+    if words is None:
+        return f"When this was measured is not known; {anew}"
+    return "Measured just now." if words == JUST_NOW else f"Measured {words}; {anew}"
 
 
 def auto_text(loaded: Loaded) -> str:
@@ -286,6 +300,8 @@ def _audit_text(audit: Audit, drafters: Sequence[str]) -> str:
             f"That is more than rounding explains (a gap over {WORST_GAP} logit, or twice the difference without a drafter); "
             "please report it with the output of --json."
         )
+    elif audit.flips:
+        words.append("localspec doctor --bit-exact looks for settings without any such token.")
     if not audit.complete:
         words.append("It was stopped before its end.")
     lines = [_paragraph(" ".join(words)), "", f"{'gap of the top two, logits':<30}{'flips':>8}{'tokens':>10}"]

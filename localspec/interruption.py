@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from localspec.engine.stop import Stop
 from localspec.program import EXIT_INTERRUPTED
 
 
 class Stoppable(Protocol):
     """A person's wish to stop, which may come at any moment and from another thread."""
 
-    requested: bool
-    on_request: Callable[[], None]
+    @property
+    def stop(self) -> Stop:
+        """What is asked for then."""
 
 
 class Interruption:
@@ -27,9 +29,8 @@ class Interruption:
     """
 
     def __init__(self) -> None:
-        self.requested = False
-        self.on_request: Callable[[], None] = lambda: None
-        """Called from another thread when a stop is requested."""
+        self.stop = Stop()
+        """Asked for from another thread."""
         self._leave: list[Callable[[], Any]] = []
 
     def __enter__(self) -> "Interruption":
@@ -53,15 +54,10 @@ class Interruption:
         for undo in self._leave:
             undo()
 
-    def request(self) -> None:
-        """Ask to stop, as the first Ctrl-C does."""
-        self.requested = True
-        self.on_request()
-
     def _watch(self, reader: socket.socket) -> None:
         while number := reader.recv(1):
             if number[0] != signal.SIGINT:
                 continue
-            if self.requested:
+            if self.stop.asked:
                 os._exit(EXIT_INTERRUPTED)
-            self.request()
+            self.stop.ask()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from localspec.console import Progress
@@ -9,11 +10,11 @@ from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.llama.model import ALL_LAYERS
 from localspec.engine.sampling import Sampling
-from localspec.hub.catalog import Catalog, load_catalog
+from localspec.hub.catalog import Catalog, usable_catalog
 from localspec.hub.catalog_file import USER_CATALOG
+from localspec.hub.meant import meant
 from localspec.hub.opening import choose
 from localspec.hub.pull import fetch_first_model
-from localspec.hub.resolve import default_model, pair_meant, paired_draft, resolve
 from localspec.interruption import Stoppable
 from localspec.settings import Folders, Settings, make_private
 
@@ -39,43 +40,28 @@ def engine_settings(
     none installed, the starter model is fetched first; `progress` and `cancelled` are those of `fetch_first_model`. Raises
     UserError."""
 
+    @cache
     def catalog() -> Catalog:
-        return load_catalog(folders.config / USER_CATALOG)
+        return usable_catalog(folders.config / USER_CATALOG)
 
-    missing = ""
-    draft = resolve(settings.draft, folders.models, catalog) if settings.draft and settings.draft != "none" else None
-    if not settings.draft and settings.model and settings.drafter in ("auto", "draft"):
-        draft = paired_draft(settings.model, folders.models, catalog)
-        missing = "" if draft else _missing_draft(settings.model, folders, catalog)
-    if settings.drafter == "draft" and draft is None:
-        # Said before gigabytes are loaded in vain.
-        remedy = missing or "name one with --draft, or choose --drafter lookup."
-        raise UserError(f"There is no draft model to draft with; {remedy}")
-    if settings.model:
-        target = resolve(settings.model, folders.models, catalog)
-    else:
-        target = default_model(folders.models) or fetch_first_model(folders.models, progress, cancelled)
+    found = meant(settings, folders.models, catalog)
+    target = found.target or fetch_first_model(folders.models, progress, cancelled)
     layers = ALL_LAYERS if settings.gpu_layers == "all" else settings.gpu_layers
-    opening = choose(target, draft, settings.ctx, layers, settings.kv_type)
+    opening = choose(target, found.draft, settings.ctx, layers, settings.kv_type)
+    # Asked for only where the catalog was needed: it takes longer to read than the first paint may wait.
+    problem = catalog().problem if catalog.cache_info().currsize else ""
+    remarks = [sentence for sentence in (opening.note, found.missing, problem) if sentence]
     return EngineSettings(
         target=target,
-        draft=draft,
+        draft=found.draft,
         context_length=opening.context,
         gpu_layers=opening.gpu_layers,
         threads=settings.threads,
         kv_type=settings.kv_type,
         measure_costs=settings.drafter == "auto",
         cost_file=_cost_file(folders),
-        note=f"{opening.note.rstrip('.')}; {missing}" if opening.note and missing else opening.note or missing,
+        note="; ".join(sentence.rstrip(".") for sentence in remarks) + "." * bool(remarks),
     )
-
-
-def _missing_draft(model: str, folders: Folders, catalog: Callable[[], Catalog]) -> str:
-    """Where `model` is a pair of which only the target is installed: the sentence that says so."""
-    pair = pair_meant(model, folders.models, catalog)
-    if pair is None:
-        return ""
-    return f"{pair.draft.name}, which drafts for {pair.name}, is not installed; localspec pull {pair.name} gets it."
 
 
 def _cost_file(folders: Folders) -> Path | None:
@@ -103,9 +89,9 @@ def load_engine(
 
     def loading(what: str, share: float) -> bool:
         progress.show(f"{doing.get(what, what)} {share:4.0%}")
-        return not interruption.requested
+        return not interruption.stop.asked
 
-    chosen = adjust(engine_settings(settings, folders, fetching, lambda: interruption.requested))
+    chosen = adjust(engine_settings(settings, folders, fetching, lambda: interruption.stop.asked))
     doing = {"target": f"loading {chosen.target.stem}", "costs": "measuring how long this machine takes, only once"}
     if chosen.draft:
         doing["draft"] = f"loading {chosen.draft.stem}"

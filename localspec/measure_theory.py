@@ -65,7 +65,7 @@ class TheoryRun:
             return write_out(markdown(found))
         look = terminal_look()
         # The names in it are printable, the only control characters are our own colors.
-        return write_out(text(found, look), exact=look.color)
+        return write_out(text(found, look), colored=look.color)
 
     def _curve(self) -> tuple[Curve | None, float]:
         """The curve that was asked for, and the cost of a draft step."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from localspec.console import one_line, say, write_out
 from localspec.engine.errors import ModelError, UserError
 from localspec.engine.gguf import check_loadable, inspect
-from localspec.hub.catalog import Catalog, CatalogModel, Pair, load_catalog
+from localspec.hub.catalog import Catalog, CatalogModel, Pair, usable_catalog
 from localspec.hub.catalog_file import USER_CATALOG
 from localspec.hub.fit import Sized, verdict
 from localspec.hub.machine import Machine, this_machine
@@ -51,12 +51,14 @@ class Models:
             [self._installed_report(model, machine) for model in self._found],
             offers(catalog, self._found, machine),
         )
-        return write_out(as_json(report.document()), exact=True) if in_json else write_out(report.text())
+        self._say_what_is_missing()
+        return write_out(as_json(report.document())) if in_json else write_out(report.text())
 
     def show(self, name: str, in_json: bool) -> int:
         """All that is known of one pair or model: installed, of the catalog, or on the hub."""
         report = self._report(name)
-        return write_out(as_json(report.document()), exact=True) if in_json else write_out(report.text())
+        self._say_what_is_missing()
+        return write_out(as_json(report.document())) if in_json else write_out(report.text())
 
     def remove(self, name: str, sure: bool) -> int:
         """Delete the files of a model or a pair, after a question on the terminal unless the person is `sure`."""
@@ -74,7 +76,12 @@ class Models:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return load_catalog(self.folders.config / USER_CATALOG)
+        return usable_catalog(self.folders.config / USER_CATALOG)
+
+    def _say_what_is_missing(self) -> None:
+        """Behind everything that raises the same sentence."""
+        if self._catalog.problem:
+            say(self._catalog.problem)
 
     @cached_property
     def _found(self) -> list[InstalledModel]:

@@ -16,8 +16,6 @@ from localspec.hub.offers import Choice, Offer
 from localspec.hub.resolve import InstalledModel
 from localspec.hub.suggest import Suggestion
 
-_ESCAPED = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""JSON itself writes only the control characters below 32 so."""
 _UNCHECKED = {
     "bytes": "the sizes marked with ~, which are computed",
     "files": "the names of some files",
@@ -229,8 +227,8 @@ class RemoteReport:
 
 
 def as_json(document: dict[str, Any]) -> str:
-    """One document, for people too: what a terminal would obey is written as JSON writes line ends."""
-    return json_text(document).translate(_ESCAPED)
+    """One document."""
+    return json_text(document)
 
 
 def size_text(count: int) -> str:

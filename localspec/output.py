@@ -1,19 +1,16 @@
 """The answer on stdout, in one of three forms."""
 
-import json
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
-from localspec.console import abandon, json_text
+from localspec.console import abandon, json_text, safe_json
 from localspec.engine.errors import UserError
 from localspec.engine.step import Step
+from localspec.literal import LiteralPieces
 from localspec.report import step_report
 
 Form = Literal["text", "json", "jsonl"]
 """The text as it is written, one document at the end, or one line for each step."""
-
-_CONTROLS = {code: None for code in range(0x20) if chr(code) not in "\n\t"} | dict.fromkeys(range(0x7F, 0xA0))
-"""What a model may write, but a terminal must not obey."""
 
 
 class Output:
@@ -22,15 +19,15 @@ class Output:
 
     def __init__(self, form: Form, stream: TextIO) -> None:
         self._form, self._stream = form, stream
-        self._on_terminal = stream.isatty()
+        self._literal = LiteralPieces() if stream.isatty() else None
         self._last = "\n"
 
     def step(self, step: Step) -> None:
         """Show a step."""
         if self._form == "text":
-            self._write(step.text.translate(_CONTROLS) if self._on_terminal else step.text)
+            self._write(self._literal.next(step.text) if self._literal else step.text)
         elif self._form == "jsonl":
-            self._write(json.dumps(step_report(step), ensure_ascii=False, allow_nan=False) + "\n")
+            self._write(safe_json(step_report(step)) + "\n")
 
     def end(self, report: Callable[[], dict[str, Any]]) -> None:
         """Close the answer: a last newline, or the whole report."""

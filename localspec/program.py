@@ -3,14 +3,15 @@
 import difflib
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from localspec.console import abandon, say
-from localspec.engine.errors import UserError
+from localspec.engine.errors import NO_MEMORY, UserError
+from localspec.literal import literal
 
 PROGRAM = "localspec"
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -30,6 +31,10 @@ class Before:
 
     debug: bool = False
     given: dict[str, Any] = field(default_factory=dict)
+    watched: bool = False
+    """Whether what runs native code does so in a process of its own, see watched.py: not inside somebody else's."""
+    goodbye: Callable[[int], None] = lambda _code: None
+    """To be told the exit code when everything else is done."""
 
 
 class CommandGroup(click.Group):
@@ -69,6 +74,7 @@ class Program(CommandGroup):
         except Exception as error:
             code = _failed(error, before.debug)
         if standalone_mode:
+            before.goodbye(code or 0)
             sys.exit(code)
         return code
 
@@ -98,7 +104,7 @@ class Program(CommandGroup):
 def _failed(error: Exception, debug: bool) -> int:
     """Say what went wrong, and give the exit code."""
     if debug:
-        traceback.print_exception(error)
+        click.echo(literal("".join(traceback.format_exception(error))), err=True, nl=False)
     if isinstance(error, click.Abort):
         return EXIT_INTERRUPTED
     if isinstance(error, OSError):
@@ -110,8 +116,12 @@ def _failed(error: Exception, debug: bool) -> int:
 def _sentence(error: Exception) -> str:
     if isinstance(error, UserError):
         return str(error)
+    if isinstance(error, MemoryError):
+        return NO_MEMORY
     if isinstance(error, click.ClickException):
         return _usage_sentence(error)
+    if isinstance(error, PermissionError) and error.filename and error.strerror:
+        return f"{error.filename} cannot be used ({error.strerror}); check its permissions and those of its folder."
     if isinstance(error, OSError) and error.strerror:
         what = error.filename or "Reading or writing"
         return f"{what} failed ({error.strerror}); check where the output goes and whether there is space."

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from localspec.console import Progress, say, write_out
-from localspec.hub.catalog import load_catalog
+from localspec.hub.catalog import usable_catalog
 from localspec.hub.catalog_file import USER_CATALOG
 from localspec.hub.download import megabytes
 from localspec.hub.plan import Plan, PlannedModel
-from localspec.hub.pull import fetch, plan_stoppably
+from localspec.hub.pull import fetch, plan_stoppably, problem_of
 from localspec.hub.starter import FetchCancelledError
 from localspec.interruption import Stoppable
 from localspec.models_report import as_json
-from localspec.program import EXIT_INTERRUPTED
+from localspec.program import EXIT_FAILED, EXIT_INTERRUPTED
 from localspec.pull_bars import bars
 from localspec.settings import Folders
 
@@ -44,22 +45,30 @@ class Pull:
         except FetchCancelledError:
             self._say(f"Stopped; what has come is kept, and localspec pull {' '.join(names)} goes on from there.")
             return EXIT_INTERRUPTED
+        problems = {model.path: problem_of(model) for model in what.models}
         if self.as_json:
-            return write_out(as_json(_report(what)), exact=True)
-        self._conclude(what)
-        return EXIT_DONE
+            written = write_out(as_json(_report(what, problems)))
+        else:
+            self._conclude(what, problems)
+            written = EXIT_DONE
+        for problem in filter(None, problems.values()):
+            say(problem)
+        return EXIT_FAILED if any(problems.values()) else written
 
     def _plan(self, names: Sequence[str]) -> Plan:
-        catalog = load_catalog(self.folders.config / USER_CATALOG)
+        catalog = usable_catalog(self.folders.config / USER_CATALOG)
         progress = Progress(self.quiet)
         progress.show("asking the hub")
         try:
-            return plan_stoppably(names, self.folders.models, catalog, self._cancelled, progress.show)
+            found = plan_stoppably(names, self.folders.models, catalog, self._cancelled, progress.show)
         finally:
             progress.clear()
+        if catalog.problem:
+            self._say(catalog.problem)
+        return found
 
     def _cancelled(self) -> bool:
-        return self.interruption.requested
+        return self.interruption.stop.asked
 
     def _announce(self, what: Plan) -> None:
         for model in what.models:
@@ -73,8 +82,10 @@ class Pull:
             takes = f"with a context of {verdict.context:,} tokens it takes {megabytes(verdict.bytes)} of memory"
             self._say(f"{name}: {verdict.text}; {takes}.")
 
-    def _conclude(self, what: Plan) -> None:
+    def _conclude(self, what: Plan, problems: Mapping[Path, str]) -> None:
         for model in what.models:
+            if problems[model.path]:
+                continue
             places = {str(file.place.parent) for file in model.files if file.place}
             if places:
                 self._say(f"{model.name} is used where it is, in {', '.join(sorted(places))}.")
@@ -90,8 +101,8 @@ class Pull:
             say(sentence)
 
 
-def _report(what: Plan) -> dict[str, Any]:
-    models = [_model_report(model) for model in what.models]
+def _report(what: Plan, problems: Mapping[Path, str]) -> dict[str, Any]:
+    models = [{**_model_report(model), "problem": problems[model.path] or None} for model in what.models]
     if what.starter:
         starter = what.starter.starter
         models.append(
@@ -103,6 +114,7 @@ def _report(what: Plan) -> dict[str, Any]:
                 "repository": None,
                 "commit": None,
                 "state": "here" if what.starter.is_here else "downloaded",
+                "problem": None,
             }
         )
     return {

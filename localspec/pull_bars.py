@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -13,6 +14,8 @@ from typing import Protocol, TextIO
 
 from localspec.console import one_line, say
 from localspec.durations import clock
+from localspec.engine.rates import ratio
+from localspec.engine.rates import share as share_of
 from localspec.hub.download import megabytes
 
 _WINDOW_SECONDS = 10.0
@@ -62,7 +65,7 @@ class Lines:
 
     def show(self, file: str, done: int, total: int) -> None:
         """Told when another tenth is here."""
-        tenths = int(done / total / _SHARE + 1e-9) if total else 10
+        tenths = int(share_of(done, total) / _SHARE + 1e-9)
         if tenths != self._told.get(file):
             self._told[file] = tenths
             self._tell(f"{file}: {tenths * 10} %, {megabytes(done)} of {megabytes(total)}")
@@ -122,7 +125,7 @@ class TerminalBars:
 
     def _line(self, file: str, columns: int) -> str:
         done, total = self._files[file]
-        share = done / total if total else 1.0
+        share = share_of(done, total)
         filled = int(share * _BAR_COLUMNS)
         figures = f"{share:4.0%}  {megabytes(done)} of {megabytes(total)}{self._rest(file, done, total)}"
         bar = f"[{'#' * filled}{'.' * (_BAR_COLUMNS - filled)}]"
@@ -137,7 +140,7 @@ class TerminalBars:
         speed = self._speeds[file].bytes_per_second
         if done >= total or not speed:
             return ""
-        return f"  {megabytes(int(speed))}/s  {clock((total - done) / speed)} left"
+        return f"  {megabytes(int(speed))}/s  {clock(ratio(total - done, speed) or math.inf)} left"
 
 
 def _cut(text: str, columns: int) -> str:
@@ -167,4 +170,4 @@ class Speed:
     def bytes_per_second(self) -> float:
         """0 as long as nobody can tell."""
         (first, before), (last, after) = self._seen[0], self._seen[-1]
-        return (after - before) / (last - first) if last > first else 0.0
+        return ratio(after - before, last - first) or 0.0

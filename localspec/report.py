@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from localspec.engine.engine import Engine, Options
+from localspec.engine.rates import ratio
 from localspec.engine.step import NO_DRAFTER, Finish, Step, Totals
 
 _ENOUGH_PLAIN_STEPS = 8
@@ -76,7 +77,7 @@ def figures(engine: Engine, totals: Totals, prompts: Prompts, plain: float | Non
         "host_ms_per_step": _rounded(totals.host_ms_per_step),
         "plain_ms_per_token": _rounded(plain),
         "ms_per_token": _rounded(ms),
-        "speedup": _rounded(plain / ms) if plain and ms else None,
+        "speedup": _rounded(ratio(plain, ms)) if plain and ms else None,
         "seed": engine.seed,
         "verification": options.resolved_verification,
         "speculation_off_reason": _off_reason(totals, options),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -185,15 +185,8 @@ class Rewrite:
             on_reading=lambda reading: self._show_reading(source, reading, measured),
             objection=source.content.objection,
             state=outlet.state,
+            stop=self.interruption.stop,
         )
-
-        def stop() -> None:
-            rewriting.stop()
-            engine.stop()
-
-        self.interruption.on_request = stop
-        if self.interruption.requested:
-            rewriting.stop()
         finished = self._follow(rewriting, source, outlet, measured)
         self._progress.clear()
         self._report(engine, chosen, source, outlet, measured, finished)
@@ -213,7 +206,7 @@ class Rewrite:
                 case PartDone() | PartFailed():
                     if isinstance(event, PartFailed):
                         measured.reasons[event.index] = event.reason
-                    outlet.part(text[at : event.source_position], event.text, rewriting.state)
+                    self._hand_over(outlet, text[at : event.source_position], event, rewriting)
                     at, begun = event.source_position, ""
                 case Finished():
                     finished = event
@@ -225,6 +218,18 @@ class Rewrite:
         else:
             outlet.end(text)
         return finished
+
+    def _hand_over(self, outlet: Outlet, source: str, event: PartDone | PartFailed, rewriting: Rewriting) -> None:
+        """A part that its file cannot take is not lost: it goes to stdout, where nothing else is written."""
+        try:
+            outlet.part(source, event.text, rewriting.state)
+        except UserError as error:
+            if not isinstance(outlet, File) or self.job.as_json or event.text == source:
+                raise
+            self._progress.clear()
+            with suppress(UserError):
+                write_out(event.text)
+            raise UserError(f"{str(error).removesuffix('.')}; what was written last is on stdout.") from error
 
     def _report(
         self,
@@ -244,7 +249,7 @@ class Rewrite:
             say(f"{source.name} was known by {links} names (hard links); the other ones keep the old text.")
         if isinstance(outlet, Comparison) and not self.job.as_json:
             colored = colors_wanted(sys.stdout)
-            write_out(outlet.lines(colored), exact=colored)
+            write_out(outlet.lines(colored), colored=colored)
         if self.job.as_json:
             self._documents.append(_document(engine, chosen, source, outlet, measured, finished))
 
@@ -276,21 +281,15 @@ class _Writer:
     def ask(self, request: Request, on_prompt: OnPrompt) -> Iterator[Step]:
         """Stream the answer to a request."""
 
-        def reading(done: int, total: int) -> None:
-            on_prompt(done, total)
-            # The engine forgets a stop that came before the answer had begun.
-            if self.interruption.requested:
-                self.engine.stop()
-
         template = template_of(self.engine)
         prompt = template.encode(request.messages)
         if request.begun:
             prompt += template.continuation(request.begun)
-        stop = (*self.options.stop, *template.stop_strings)
-        chosen = replace(self.options, max_tokens=request.max_tokens, stop=stop, rewrites=True)
-        documents = document_spans(prompt, self.engine.target.vocabulary.piece)
+        ends = (*self.options.stop, *template.stop_strings)
+        chosen = replace(self.options, max_tokens=request.max_tokens, stop=ends, rewrites=True)
+        documents, stop = document_spans(prompt, self.engine.target.vocabulary.piece), self.interruption.stop
         counted = False
-        for step in self.engine.generate(prompt, chosen, reading, documents=documents):
+        for step in self.engine.generate(prompt, chosen, on_prompt, documents=documents, stop=stop):
             if not counted:
                 self.measured.prompts.add(self.engine)
                 counted = True

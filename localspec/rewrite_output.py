@@ -12,8 +12,9 @@ from localspec.chat.part_file import PartFile
 from localspec.chat.rewrite_events import State
 from localspec.chat.text_bytes import TextBytes
 from localspec.chat.text_file import ChangedMeanwhileError, TextFile, replace_by, replace_file
-from localspec.console import CONTROLS, abandon, one_line
+from localspec.console import abandon, one_line
 from localspec.engine.errors import UserError
+from localspec.literal import LiteralPieces, literal
 
 _RED, _GREEN, _CYAN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[1m", "\x1b[0m"
 
@@ -58,7 +59,8 @@ class Stream(Outlet):
 
     def __init__(self, content: TextBytes, stream: TextIO) -> None:
         super().__init__(content)
-        self._stream, self._on_terminal, self._begun = stream, stream.isatty(), False
+        self._stream, self._begun = stream, False
+        self._literal = LiteralPieces() if stream.isatty() else None
 
     def interrupted(self, text: str, state: State) -> str | None:
         """Write what there is."""
@@ -66,8 +68,8 @@ class Stream(Outlet):
         return None
 
     def _take(self, text: str, state: State) -> None:
-        if self._on_terminal:
-            data = text.translate(CONTROLS).encode("utf-8", "replace")
+        if self._literal:
+            data = self._literal.next(text).encode("utf-8", "replace")
         else:
             data = (b"" if self._begun else self.content.mark) + text.encode(self.content.encoding, "replace")
         self._begun = True
@@ -198,7 +200,8 @@ def _ended(line: str) -> str:
 
 def _painted(line: str, number: int) -> str:
     color = _BOLD if number < 2 else {"+": _GREEN, "-": _RED, "@": _CYAN}.get(line[0], "")
-    text = _ended(line).translate(CONTROLS)
+    # A carriage return within a line is no end of it.
+    text = literal(_ended(line).replace("\r\n", "\n").replace("\r", "\u240d"))
     if not color:
         return text
     return "".join(f"{color}{part}{_PLAIN}\n" for part in text.split("\n")[:-1])

@@ -10,6 +10,7 @@ from localspec.console import Progress, abandon, say
 from localspec.engine.engine import Engine
 from localspec.engine.errors import UserError
 from localspec.engine.llama import LOGGER_NAME, LoadCancelledError
+from localspec.engine.rates import share
 from localspec.engine.step import Finish
 from localspec.hub.starter import FetchCancelledError
 from localspec.interruption import Stoppable
@@ -42,7 +43,6 @@ class Run:
         progress = Progress(self.quiet)
         try:
             with load_engine(self.settings, self.folders, progress, self.interruption) as engine:
-                self.interruption.on_request = engine.stop
                 return self._write(engine, words, documents, progress)
         except (LoadCancelledError, FetchCancelledError):
             return EXIT_INTERRUPTED
@@ -55,15 +55,12 @@ class Run:
 
     def _write(self, engine: Engine, words: str, documents: tuple[Document, ...], progress: Progress) -> int:
         def reading(done: int, total: int) -> None:
-            progress.show(f"reading the prompt {done / total:4.0%}")
-            # The engine forgets a stop that came before the answer had begun.
-            if self.interruption.requested:
-                engine.stop()
+            progress.show(f"reading the prompt {share(done, total):4.0%}")
 
         conversation = Conversation(engine, self.settings.system)
         chosen = options(self.settings, engine)
         out, steps = Output(self.form, sys.stdout), []
-        with closing(conversation.ask(words, chosen, documents, reading)) as answer:
+        with closing(conversation.ask(words, chosen, documents, reading, self.interruption.stop)) as answer:
             for step in answer:
                 progress.clear()
                 steps.append(step)

@@ -13,6 +13,7 @@ from localspec.chat.store import STORE_FILE, ChatInfo, Store
 from localspec.console import json_text, say, write_out
 from localspec.engine.errors import UserError
 from localspec.settings import Folders
+from localspec.whole_file import write_over
 
 EXIT_DONE = 0
 
@@ -46,9 +47,9 @@ class Sessions:
             loaded = store.load(chat)
         text = to_json(loaded) if as_json else to_markdown(loaded)
         if file is None:
-            return write_out(text, exact=True)
+            return write_out(text)
         try:
-            file.write_bytes(text.encode())
+            write_over(file, text.encode("utf-8", "replace"))
         except OSError as error:
             raise UserError(f"{file} cannot be written ({error.strerror}); choose another place with -o.") from error
         return EXIT_DONE
@@ -88,7 +89,7 @@ class Sessions:
     def _write_chats(self, chats: list[ChatInfo], as_json: bool, none: str, snippets: bool = False) -> int:
         if as_json:
             document = [_report(chat, snippets) for chat in chats]
-            return write_out(json_text(document), exact=True)
+            return write_out(json_text(document))
         if not chats:
             self._say(none)
             return EXIT_DONE
@@ -117,10 +118,15 @@ def _table(chats: list[ChatInfo]) -> str:
     lines = [f"{'ID':>{ids}}  {'WHEN':<16}  MESSAGES  TITLE"]
     for chat in chats:
         when = f"{_moment(chat.updated):%Y-%m-%d %H:%M}"
-        lines.append(f"{chat.id:>{ids}}  {when}  {chat.messages:>8}  {chat.title or _UNTITLED}")
+        lines.append(f"{chat.id:>{ids}}  {when}  {chat.messages:>8}  {_line(chat.title) or _UNTITLED}")
         if chat.snippet:
-            lines.append(f"{'':>{ids}}  {chat.snippet}")
+            lines.append(f"{'':>{ids}}  {_line(chat.snippet)}")
     return "\n".join(lines) + "\n"
+
+
+def _line(text: str) -> str:
+    """A title out of the file, which another program may have written, on the one line that it has in a table."""
+    return " ".join(text.split())
 
 
 def _moment(seconds: float) -> datetime:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from platformdirs import PlatformDirs
 
 from localspec.engine.errors import UserError
+from localspec.whole_file import private_folder
 
 CONFIG_FILE = "config.toml"
 GIVEN = "at the start"
@@ -195,9 +196,7 @@ def find_folders(environ: Mapping[str, str] = os.environ) -> Folders:
 def make_private(folder: Path) -> Path:
     """Create `folder` and its missing parents for this user alone (mode 0700) and return it, or raise UserError."""
     try:
-        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(exist_ok=True)
+        private_folder(folder)
     except OSError as error:
         raise UserError(
             f"The folder {folder} cannot be created ({error.strerror}): check its permissions, or choose another place "
@@ -313,6 +312,9 @@ def parse_config(file: Path, content: bytes) -> tuple[dict[str, Any], str]:
         raise UserError(f"Line {line} of {file} is not UTF-8: save the file as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(_toml_sentence(file, text, str(error))) from error
+    except (RecursionError, ValueError) as error:
+        # A number of thousands of digits is an error of Python's own.
+        raise UserError(f"{file} cannot be read ({error}): write plain values into it, as `name = value`.") from error
 
 
 def _toml_sentence(file: Path, text: str, message: str) -> str:

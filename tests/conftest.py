@@ -35,6 +35,15 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("long" if config.getoption("--long") else "fast")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def signals_mean_what_they_mean() -> None:
+    """Who starts the tests in the background may have signals ignored, and every process that a test starts inherits that."""
+    for name in ("SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def scale(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """`scale(30, 300)`: how much of something a test does, by default and with `--long`."""

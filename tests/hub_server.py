@@ -7,6 +7,7 @@ import json
 import random
 import re
 import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+
+from gguf_bytes import header_of, pair, text_value
 
 PIECE_BYTES = 1 << 16
 _BLOCK_BYTES = 1_000_003
@@ -45,6 +48,13 @@ class Content:
 def long_content(size: int, seed: int = 7) -> Content:
     """So many bytes without a visible pattern."""
     return Content(random.Random(seed).randbytes(_BLOCK_BYTES), size)
+
+
+def model_content(size: int, seed: int = 7) -> Content:
+    """The same as a model: it has the header of one, and no weights that anybody could load."""
+    row = text_value("output.weight") + struct.pack("<IQIQ", 1, 1, 0, 0)
+    header = header_of(pair("general.architecture", 8, text_value("llama")), tensors=1, rest=row)
+    return Content(header + random.Random(seed).randbytes(_BLOCK_BYTES - len(header)), size)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from localspec.chat.answer_options import AnswerOptions
 from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
 from localspec.engine.step import Finish, Step
+from localspec.engine.stop import Stop
 from localspec.tui.app import ChatApp
 from localspec.tui.backend import Backend, LoadReport, PromptProgress
 from localspec.tui.screens.chat import ChatScreen
@@ -40,7 +41,7 @@ def step(text: str, finish: Finish | None = None, *, drafted: int = 3) -> Step:
 
 
 class ScriptedBackend:
-    """Answers the n-th question with the n-th script. Like the engine, it forgets a stop that comes too early."""
+    """Answers the n-th question with the n-th script."""
 
     target = "big-model"
     draft = "small-model"
@@ -48,6 +49,7 @@ class ScriptedBackend:
     sampling = {"temp": 0.7, "top_k": 40, "top_p": 0.95, "min_p": 0.0, "repeat_penalty": 1.0}
     recommended: tuple[str, ...] = ()
     note: str = ""
+    audit: str | None = None
 
     def __init__(self, *scripts: Script) -> None:
         self.scripts = scripts
@@ -60,7 +62,6 @@ class ScriptedBackend:
         self.go = threading.Event()
         self.closed = threading.Event()
         self.killed = threading.Event()
-        self._stopping = threading.Event()
 
     def answer(
         self,
@@ -70,12 +71,13 @@ class ScriptedBackend:
         goes_on: bool = False,
         options: AnswerOptions | None = None,
         chat: int | None = None,
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         self.asked.append(list(messages))
         self.chats.append(chat)
         self.goes_on.append(goes_on)
         self.options.append(options)
-        self._stopping.clear()
+        stop = stop or Stop()
         script = self.scripts[len(self.asked) - 1]
         on_prompt(0, 10)
         on_prompt(10, 10)
@@ -83,14 +85,14 @@ class ScriptedBackend:
             if isinstance(piece, Exception):
                 raise piece
             if piece in (HOLD, STUBBORN):
-                while not self.go.wait(0.005) and not (piece == HOLD and self._stopping.is_set()):
+                while not self.go.wait(0.005) and not (piece == HOLD and stop.asked):
                     pass
                 continue
-            if self._stopping.is_set():
+            if stop.asked:
                 break
             self.context_used += 2
             yield step(piece, Finish.STOP if number == len(script) - 1 else None)
-        if self._stopping.is_set():
+        if stop.asked:
             yield Step((), "", "none", 0, 0, 0, 0.0, 0.0, 0.0, 0.0, Finish.INTERRUPTED)
 
     def count(self, text: str) -> int:
@@ -100,12 +102,12 @@ class ScriptedBackend:
     def cost_curve(self) -> dict[int, float]:
         return {1: 10.0, 2: 12.0, 5: 20.0}
 
+    def last_audit(self) -> str | None:
+        return self.audit
+
     def words(self) -> list[str]:
         """The last message of every question."""
         return [messages[-1].content for messages in self.asked]
-
-    def stop(self) -> None:
-        self._stopping.set()
 
     def kill(self) -> None:
         self.killed.set()
@@ -164,6 +166,12 @@ async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
     raise AssertionError(f"this never came about; the screen:\n{seen(pilot.app)}")
 
 
+async def loaded(pilot: Pilot[None]) -> None:
+    """Wait until the model can answer. While it loads, the screen says what will be when it "is ready"."""
+    await until(pilot, lambda: chat(pilot.app)._loaded)
+    await pilot.pause()
+
+
 async def send(pilot: Pilot[None], text: str) -> None:
     """Put `text` into the prompt and press enter."""
     chat(pilot.app).query_one(Prompt).text = text
@@ -179,6 +187,11 @@ async def finished(pilot: Pilot[None], answers: int) -> None:
 def status_says(app: App[None], words: str) -> bool:
     """Whether `words` stand in the two lines at the bottom."""
     return words in "\n".join(seen(app).splitlines()[-2:])
+
+
+def said(app: App[None]) -> str:
+    """All that is on the screen, line ends and frames left out: where a sentence is broken depends on the names in it."""
+    return " ".join(seen(app).replace("│", " ").split())
 
 
 def seen(app: App[None]) -> str:

@@ -65,10 +65,14 @@ def test_what_the_pair_lacks_is_told(shelf: Path) -> None:
 
 
 def test_names_of_a_catalog_of_ones_own(shelf: Path, own_folders: Path) -> None:
-    """And a catalog that is broken is told, but only to who needs it."""
+    """And one that is broken is told, but only to who needs it: ours stays in force."""
     (own_folders / "config").mkdir()
     catalog = own_folders / "config" / "catalog.toml"
     catalog.write_text('[pairs."qwen3-8b"]\ntarget = "qwen3-8b"\ndraft = "qwen2.5-0.5b"\n', "utf-8")
-    with pytest.raises(UserError, match="target and draft of the pair qwen3-8b have different vocabularies"):
-        chosen(model="qwen3-8b")
-    assert chosen(model="other.gguf", draft="none") == ("other.gguf", None)
+    assert chosen(model="qwen3-8b") == ("Qwen3-8B-Q4_K_M.gguf", "Qwen3-0.6B-Q8_0.gguf")
+    notes = [
+        engine_settings(Settings(model=model, draft=draft), find_folders()).note
+        for model, draft in (("qwen3-8b", None), ("other.gguf", "none"))
+    ]
+    assert "target and draft of the pair qwen3-8b have different vocabularies" in notes[0]
+    assert notes[1] == ""

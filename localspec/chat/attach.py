@@ -61,7 +61,7 @@ def dragged_paths(paste: str) -> list[Path]:
         several = []
     for names in ([words], several):
         paths = [expanded(_from_url(name)) for name in names]
-        if paths and all(path.is_absolute() and _is_file(path) for path in paths):
+        if paths and all(path.is_absolute() and is_file(path) for path in paths):
             return paths
     return []
 
@@ -70,7 +70,8 @@ def _from_url(name: str) -> Path:
     return Path(unquote(name.removeprefix("file://")) if name.startswith("file://") else name)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether there is such a file, as far as one may know."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -9,6 +9,7 @@ from localspec.chat.template import Template
 from localspec.engine.engine import Engine, Options
 from localspec.engine.errors import UserError
 from localspec.engine.step import Finish, Step, Totals
+from localspec.engine.stop import Stop
 
 
 def template_of(engine: Engine) -> Template:
@@ -41,6 +42,7 @@ class Conversation:
         options: Options,
         documents: Sequence[Document] = (),
         on_prompt: Callable[[int, int], None] | None = None,
+        stop: Stop | None = None,
     ) -> Generator[Step, None, None]:
         """Add a turn and stream the answer. What has been written when the iterator ends, is stopped or is dropped stays
         as the assistant's turn. A turn stopped or failed before the first word is taken back: a long one would be read
@@ -57,7 +59,7 @@ class Conversation:
         try:
             prompt = self.template.encode(self._turns())
             spans = document_spans(prompt, self.engine.target.vocabulary.piece)
-            for step in self.engine.generate(prompt, self._with_ours(options), on_prompt, documents=spans):
+            for step in self.engine.generate(prompt, self._with_ours(options), on_prompt, documents=spans, stop=stop):
                 text.append(step.text)
                 self.totals.add(step)
                 # A model may have nothing to say, and that is an answer.

@@ -6,9 +6,10 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from localspec.chat.rows import finite
 from localspec.chat.store import Chat
 from localspec.chat.thread import Entry
+from localspec.engine.rates import finite
+from localspec.literal import literal_json
 
 _UNTITLED = "Untitled chat"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -47,7 +48,7 @@ def to_json(chat: Chat) -> str:
         "shown": [entry.id for entry in thread.path()],
         "messages": [_values(thread.entries[id_]) for id_ in sorted(thread.entries)],
     }
-    return json.dumps(finite(document), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return literal_json(json.dumps(finite(document), ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
 
 
 def _values(entry: Entry) -> dict[str, Any]:

@@ -7,11 +7,12 @@ times takes the room of one.
 import hashlib
 import json
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from localspec.chat.clock import now_for_dropping
 from localspec.chat.messages import Document
+from localspec.whole_file import from_json
 
 _KEPT_SECONDS = 30 * 24 * 3600
 """How long the versions of a document are kept that no chat refers to, since the last change of one."""
@@ -55,7 +56,7 @@ def read_all(database: sqlite3.Connection, column: str) -> tuple[Document, ...]:
     """The documents of a message by its column. Raises TypeError, ValueError or KeyError for what cannot be read."""
     return tuple(
         Document(value["name"], read(database, value["sha256"]), path_of(value.get("path")))
-        for value in json.loads(column)
+        for value in from_json(column)
     )
 
 
@@ -70,7 +71,7 @@ def take_out_of_messages(database: sqlite3.Connection) -> None:
     for (key,) in database.execute("SELECT key FROM entries WHERE documents <> '[]'").fetchall():
         (column,) = database.execute("SELECT documents FROM entries WHERE key = ?", (key,)).fetchone()
         try:
-            documents = [Document(value["name"], value["text"]) for value in json.loads(column)]
+            documents = [Document(value["name"], value["text"]) for value in from_json(column)]
         except (TypeError, ValueError, KeyError):
             continue
         database.execute("UPDATE entries SET documents = ? WHERE key = ?", (keep_all(database, documents), key))
@@ -80,7 +81,7 @@ def drop_unused(database: sqlite3.Connection) -> None:
     """Delete the texts that no message and no version of a document refers to; and the versions of a document that no chat
     has, when they are a month old. Inside a transaction."""
     used = _used_by_messages(database)
-    old = time.time() - _KEPT_SECONDS
+    old = now_for_dropping(database) - _KEPT_SECONDS
     for digest, updated in database.execute("SELECT document, max(updated) FROM versions GROUP BY document").fetchall():
         if digest not in used and updated < old:
             database.execute("DELETE FROM versions WHERE document = ?", (digest,))
@@ -100,7 +101,7 @@ def _used_by_messages(database: sqlite3.Connection) -> set[str]:
 
 def _digests(column: str) -> Iterator[str]:
     try:
-        yield from [value["sha256"] for value in json.loads(column)]
+        yield from [value["sha256"] for value in from_json(column)]
     except (TypeError, ValueError, KeyError):
         # A damaged row refers to nothing that could be read.
         return
@@ -112,5 +113,7 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(kept: bytes) -> str:
-    """The text of what is kept."""
+    """The text of what is kept. Raises TypeError or ValueError where it is none."""
+    if not isinstance(kept, bytes):
+        raise TypeError("no bytes")
     return bytes(kept).decode("utf-8", "surrogatepass")

@@ -61,7 +61,7 @@ class KeptStates:
         if len(tokens) < LEAST_TOKENS:
             return False
         path = self.path(chat)
-        if self._same == (chat, tokens) and path.exists():
+        if self._same == (chat, tokens) and _is_there(path):
             return True
         try:
             make_private(self.folder)
@@ -82,7 +82,7 @@ class KeptStates:
         if tokens and self._same == (chat, tokens):
             return len(tokens)
         path = self.path(chat)
-        if not path.exists():
+        if not _is_there(path):
             return 0
         count = engine.load_state(path)
         if count:
@@ -131,6 +131,15 @@ def drop_unknown(folder: Path, ids: Collection[int]) -> None:
         name = _NAME.fullmatch(path.name)
         if name and int(name[1]) not in known:
             _remove(path)
+
+
+def _is_there(path: Path) -> bool:
+    """As far as one may know."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
 
 
 def _remove(path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import contextlib
 import itertools
+import os
 import re
 from pathlib import Path
 
 from localspec.engine.errors import UserError
+from localspec.whole_file import open_private
 
 _LONGEST = 60
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
@@ -21,7 +23,8 @@ def write_new(folder: Path, title: str, ending: str, text: str) -> Path:
     for number in itertools.count(1):
         path = folder / (f"{stem}{ending}" if number == 1 else f"{stem}-{number}{ending}")
         try:
-            file = path.open("xb")
+            # What was said is nobody else's business before the person says so.
+            file = os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
         except FileExistsError:
             continue
         except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,11 +23,15 @@ def is_office(path: Path) -> bool:
 
 def read(path: Path) -> str:
     """The text of such a file. Raises UserError where it cannot be read, or has none."""
-    if not path.exists():
-        raise UserError(f"There is no file {path}; check the path.")
-    if not path.is_file():
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise UserError(f"There is no file {path}; check the path.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror or error}); check its permissions.") from None
+    if not stat.S_ISREG(status.st_mode):
         raise UserError(f"{path} is not a file; give a text file.")
-    if path.stat().st_size > MOST_BYTES:
+    if status.st_size > MOST_BYTES:
         raise UserError(f"{path} is larger than {MOST_BYTES // 10**6} MB; give the part that matters.")
     try:
         text = _pdf(path) if path.suffix.lower() == _PDF else _word(path)

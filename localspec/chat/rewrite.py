@@ -43,6 +43,7 @@ from localspec.chat.runaway import Runaway
 from localspec.chat.unwrap import Unwrapper
 from localspec.engine.errors import ContextFullError, UserError
 from localspec.engine.step import NO_DRAFTER, Finish, Step, closing_step
+from localspec.engine.stop import Stop
 
 __all__ = [
     "Ask",
@@ -94,7 +95,8 @@ class Rewriting:
     `count_tokens` and `context_length` (tokens) decide where a long text is cut. `on_reading` is called while a prompt is
     read. `max_tokens` is the longest answer a person wants, `system` a system prompt of theirs. `objection` may say why a
     text cannot be used, as the rest of a sentence, which makes its part a failed one. With `state`, that of an earlier
-    Rewriting of the same source and instruction, it goes on there; a state of another one is a ValueError.
+    Rewriting of the same source and instruction, it goes on there; a state of another one is a ValueError. When `stop` is
+    asked for, no further part begins; `ask` ends the one under way.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Rewriting:
         on_reading: Callable[[Reading], None] = lambda reading: None,
         objection: Callable[[str], str | None] = lambda text: None,
         state: State | None = None,
+        stop: Stop | None = None,
     ) -> None:
         self._source, self._instruction, self._ask, self._count = source, instruction, ask, count_tokens
         self._context, self._system, self._max_tokens = context_length, system, max_tokens
@@ -120,7 +123,7 @@ class Rewriting:
         self.state = state or State(digest, 0, 0)
         """What is done."""
         self._neighbors = min(_NEIGHBORS, context_length // _NEIGHBORS_SHARE)
-        self._stopped = False
+        self._stop = stop or Stop()
         self._finish = Finish.STOP
 
     def __iter__(self) -> Iterator[Event]:
@@ -135,17 +138,13 @@ class Rewriting:
         places = cut(rest, self._count, self._part_limit()) if rest and not blank else [(0, len(rest))] * blank
         yield Started(first + len(places), first, len(self._source))
         for number, (start, end) in enumerate(places):
-            if self._stopped:
+            if self._stop.asked:
                 self._finish = Finish.INTERRUPTED
             else:
                 yield from self._part(first + number, begins + start, begins + end)
             if self._finish is Finish.INTERRUPTED:
                 break
         yield Finished(self._finish, self.state.failed, self.state.source_position)
-
-    def stop(self) -> None:
-        """Begin no further part; from any thread."""
-        self._stopped = True
 
     def _part_limit(self) -> int:
         """The most tokens of a part."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from localspec.chat.text_file import check_writable, read_text_file, replace_file
@@ -20,10 +21,8 @@ def save_rewritten(path: Path, text: str, known: Collection[str]) -> None:
     """
     check_writable(path)
     if not path.exists():
-        try:
+        with _explained(path):
             write_whole(path, text.encode("utf-8", "replace"))
-        except OSError as error:
-            raise UserError(f"{path} cannot be written ({error.strerror or error}); choose another name.") from error
         return
     file = read_text_file(path)
     content = file.content
@@ -34,7 +33,20 @@ def save_rewritten(path: Path, text: str, known: Collection[str]) -> None:
     if objection := content.objection(text):
         raise UserError(f"The text {objection}, so {path} stays as it is; choose another name.")
     data = content.mark + content.encoded(content.ends.restored(content.text, text))
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.path.name[:60]}.", dir=file.path.parent)
-    with os.fdopen(descriptor, "wb") as written:
-        written.write(data)
+    with _explained(path):
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.path.name[:60]}.", dir=file.path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as written:
+                written.write(data)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
     replace_file(file, Path(name))
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror or error}); choose another name.") from error

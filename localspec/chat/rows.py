@@ -1,12 +1,13 @@
 """Messages as rows of the database, and what it can hold."""
 
 import json
-import math
 import sqlite3
 from typing import Any
 
 from localspec.chat.kept_documents import keep_all, read_all
 from localspec.chat.thread import Entry
+from localspec.engine.rates import finite
+from localspec.whole_file import from_json
 
 
 def values(database: sqlite3.Connection, entry: Entry) -> dict[str, str | None]:
@@ -23,17 +24,19 @@ def values(database: sqlite3.Connection, entry: Entry) -> dict[str, str | None]:
 def entry_of(database: sqlite3.Connection, row: tuple[Any, ...]) -> Entry:
     """The message of a row. Raises TypeError, ValueError or KeyError for one that cannot be read."""
     _key, _chat, id_, parent, role, text, documents, finish, figures, *_ = row
-    read = read_all(database, documents)
-    return Entry(id_, parent, role, text, read, finish, None if figures is None else json.loads(figures))
-
-
-def finite(value: Any) -> Any:
-    """`value` as JSON can hold it, which has no infinity: an answer is not to be lost because of a figure."""
-    if isinstance(value, dict):
-        return {name: finite(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    # What the columns are asked to hold, a damaged file need not. A message behind itself would never come to an end.
+    sound = type(id_) is int and (parent is None or (type(parent) is int and parent < id_))
+    if (
+        not sound
+        or role not in ("user", "assistant")
+        or not isinstance(text, str)
+        or not isinstance(finish, str | None)
+    ):
+        raise ValueError("a column is damaged")
+    taken = None if figures is None else from_json(figures)
+    if not isinstance(taken, dict | None):
+        raise ValueError("the figures are none")
+    return Entry(id_, parent, role, text, read_all(database, documents), finish, taken)
 
 
 def to_json(value: object) -> str:

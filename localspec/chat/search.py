@@ -13,6 +13,8 @@ from localspec.chat.database import FORGET, transaction
 _TRIGRAM = 3
 """Characters: the index knows nothing shorter."""
 _CREATE = "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'trigram')"
+_A_TEXT = "coalesce(CAST({} AS TEXT), '')"
+"""In a damaged file the columns for texts may hold anything."""
 _SOON_CHARACTERS = 8000
 """The index takes about a second for a million characters, and nobody may notice when a message is saved."""
 _INDEXING_SECONDS = 0.05
@@ -65,7 +67,8 @@ def index(database: sqlite3.Connection, key: int) -> None:
     """Make ready a message that is complete. A long one is left for the first search."""
     with _may_fail(), transaction(database):
         row = database.execute(
-            "SELECT text FROM entries WHERE key = ? AND NOT indexed AND length(text) <= ?", (key, _SOON_CHARACTERS)
+            f"SELECT {_A_TEXT.format('text')} FROM entries WHERE key = ? AND NOT indexed AND length(text) <= ?",
+            (key, _SOON_CHARACTERS),
         ).fetchone()
         if row:
             database.execute(_CREATE)
@@ -89,7 +92,9 @@ def _pattern(word: str) -> re.Pattern[str]:
 
 def _with_title(database: sqlite3.Connection, word: str) -> set[int]:
     holds = _pattern(word).search
-    return {chat for chat, title in database.execute("SELECT id, title FROM chats") if holds(title)}
+    return {
+        chat for chat, title in database.execute(f"SELECT id, {_A_TEXT.format('title')} FROM chats") if holds(title)
+    }
 
 
 def _messages_with(database: sqlite3.Connection, word: str, indexed: bool) -> Iterator[tuple[int, int]]:
@@ -103,7 +108,8 @@ def _messages_with(database: sqlite3.Connection, word: str, indexed: bool) -> It
             (quoted,),
         )
     holds = _pattern(word).search
-    rows = database.execute(f"SELECT chat, key, text FROM entries {'WHERE NOT indexed' if by_index else ''}")
+    which = "WHERE NOT indexed" if by_index else ""
+    rows = database.execute(f"SELECT chat, key, {_A_TEXT.format('text')} FROM entries {which}")
     yield from ((chat, key) for chat, key, text in rows if holds(text))
 
 
@@ -143,7 +149,7 @@ def _index_some(database: sqlite3.Connection) -> None:
     """The messages that are not in the index yet, one at least, and then as many as there is time for."""
     until = time.monotonic() + _INDEXING_SECONDS
     for (key,) in database.execute("SELECT key FROM entries WHERE NOT indexed ORDER BY key").fetchall():
-        (text,) = database.execute("SELECT text FROM entries WHERE key = ?", (key,)).fetchone()
+        (text,) = database.execute(f"SELECT {_A_TEXT.format('text')} FROM entries WHERE key = ?", (key,)).fetchone()
         _index(database, key, text)
         if time.monotonic() > until:
             break

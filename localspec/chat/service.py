@@ -18,6 +18,7 @@ from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
 from localspec.engine.process import LOGGER_NAME, Link
 from localspec.engine.step import Finish, Step
+from localspec.engine.stop import Stop
 from localspec.logs import log_to_file
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class _Written:
 
 
 class Answerer:
-    """An engine that answers messages. One thread at a time, but for `stop`."""
+    """An engine that answers messages. One thread at a time."""
 
     def __init__(self, engine: Engine, options: Options, system: str | None, cache: Path | None = None) -> None:
         from localspec.chat.conversation import template_of
@@ -127,12 +128,13 @@ class Answerer:
         goes_on: bool = False,
         options: AnswerOptions | None = None,
         chat: int | None = None,
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         """Stream the answer to the last message. The system prompt of the start is put first where there is none.
 
         With `goes_on` the last message is the assistant's, and the answer goes on right behind it. The oldest turns are left
         out where the context is full. `chat` is the number of a stored chat: what was read of it before is not read again,
-        even by another process. Raises UserError.
+        even by another process. `stop` ends it, whenever it is asked for. Raises UserError.
         """
         chosen = options.applied_to(self._options) if options else self._options
         chosen = replace(chosen, stop=(*chosen.stop, *self._template.stop_strings))
@@ -147,7 +149,7 @@ class Answerer:
         try:
             prompt = [*written.before, *written.tokens]
             documents = document_spans(prompt, self.engine.target.vocabulary.piece)
-            for step in self.engine.generate(prompt, chosen, on_prompt, documents=documents):
+            for step in self.engine.generate(prompt, chosen, on_prompt, documents=documents, stop=stop):
                 written.add(step)
                 if step.finish and self._ends_inside_a_character(written.tokens):
                     written.whole = False
@@ -168,10 +170,6 @@ class Answerer:
             return
         if self._states.save(self._chat, self.engine, unwanted):
             self._kept_tokens = tokens
-
-    def stop(self) -> None:
-        """End the answer under way, from any thread."""
-        self.engine.stop()
 
     def close(self) -> None:
         """Free the engine."""
@@ -255,6 +253,8 @@ class Pair:
     """Those of them that are as the model's file recommends."""
     note: str = ""
     """What was reduced so that it fits into the memory: a sentence, empty where nothing was."""
+    opened: str = ""
+    """Engine.opened: which files they are, and how they are run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +283,8 @@ def pair_of(answerer: Answerer) -> Pair:
     found = engine.target.recommended_sampling()
     recommended = tuple(name for name, value in sampling.items() if found.get(name) == value)
     curve = engine.costs.target.table()
-    note = engine.settings.note
-    return Pair(engine.settings.target.stem, draft, engine.context_length, curve, sampling, recommended, note)
+    note, opened = engine.settings.note, engine.opened
+    return Pair(engine.settings.target.stem, draft, engine.context_length, curve, sampling, recommended, note, opened)
 
 
 class ChatService:
@@ -301,8 +301,8 @@ class ChatService:
         self, messages: Sequence[Message], goes_on: bool, options: AnswerOptions | None, chat: int | None
     ) -> Iterator[Wrote | Pair]:
         """Answerer.answer, with Read sent in between, and the Pair at the end, which knows more of the costs."""
-        engine = self._answerer.engine
-        steps = self._answerer.answer(messages, self._on_prompt, goes_on=goes_on, options=options, chat=chat)
+        engine, stop = self._answerer.engine, self._link.stop
+        steps = self._answerer.answer(messages, self._on_prompt, goes_on=goes_on, options=options, chat=chat, stop=stop)
         for step in steps:
             yield Wrote(step, len(engine.stream))
         yield pair_of(self._answerer)
@@ -310,10 +310,6 @@ class ChatService:
     def count(self, text: str) -> Iterator[int]:
         """Answerer.count."""
         yield self._answerer.count(text)
-
-    def stop(self) -> None:
-        """End the answer under way, from any thread."""
-        self._answerer.stop()
 
     def idle(self, unwanted: Callable[[], bool]) -> None:
         """Write down what has been read."""
@@ -324,9 +320,6 @@ class ChatService:
         self._answerer.close()
 
     def _on_prompt(self, done: int, total: int) -> None:
-        if self._link.stopping:
-            # The engine has forgotten a stop that came before the answer began.
-            self._answerer.stop()
         self._link.send(Read(done, total, self._answerer.left_out))
 
 
@@ -342,4 +335,4 @@ class _LinkReport:
         return not self.cancelled()
 
     def cancelled(self) -> bool:
-        return self._link.stopping
+        return self._link.stop.asked

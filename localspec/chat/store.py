@@ -1,9 +1,7 @@
 """The chats of a person, kept in one file that several programs may use at the same time."""
 
-import json
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,11 +10,13 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from localspec.chat import search as full_text
-from localspec.chat.database import damaged, explained, open_database, transaction
+from localspec.chat.clock import moment, now
+from localspec.chat.database import MovedError, damaged, explained, identity, open_database, transaction
 from localspec.chat.kept_documents import drop_unused
 from localspec.chat.rows import entry_of, known, storable, to_json, values
 from localspec.chat.thread import Entry, Thread
 from localspec.engine.errors import UserError
+from localspec.whole_file import from_json
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
@@ -25,6 +25,8 @@ STORE_FILE = "chats.db"
 _TITLE_CHARACTERS = 60
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
+_NEXT = "(SELECT coalesce(max(touched), 0) + 1 FROM chats)"
+"""Behind all that has been written."""
 _INFO = """SELECT chats.id, title, model, created, updated, (SELECT count(*) FROM entries WHERE chat = chats.id)
     FROM chats WHERE deleted_at IS NULL"""
 
@@ -72,12 +74,17 @@ class Store:
     if the other has taken the id meanwhile, it gets another in the file; whoever uses this store does not notice.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience: float | None = None) -> None:
+        """`patience`: how many seconds others who write are waited for, database.PATIENCE where it is None."""
         self.path = path
         self._lock = threading.RLock()
         self._places: dict[int, dict[int, _Place]] = {}
         """By chat, and by the id that a message has for whoever uses this store."""
-        self._database = open_database(path)
+        self._patience = patience
+        self._database = open_database(path, patience)
+        self._file = identity(path)
+        self.generation = 0
+        """Rises when the file was deleted, moved or replaced: numbers of chats and of versions mean nothing any more then."""
 
     def __enter__(self) -> Self:
         return self
@@ -93,17 +100,18 @@ class Store:
             self._database.close()
 
     def wait_at_most(self, seconds: float) -> None:
-        """How long to wait for another program that is writing: PATIENCE at first."""
+        """How long to wait for another program that is writing, from now on."""
         with self.reading() as database:
+            self._patience = seconds
             database.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
 
     def create(self, model: str, system: str | None = None) -> int:
         """A new chat; it is listed once it has a message."""
         with self.writing() as database:
-            now = time.time()
+            at = now()
             row = database.execute(
-                "INSERT INTO chats (model, system, created, updated) VALUES (?, ?, ?, ?)",
-                (storable(model), system and storable(system), now, now),
+                f"INSERT INTO chats (model, system, created, updated, touched) VALUES (?, ?, ?, ?, {_NEXT})",
+                (storable(model), system and storable(system), at, at),
             )
             return known(row.lastrowid)
 
@@ -113,16 +121,16 @@ class Store:
         with self.reading() as database:
             hits = full_text.find(database, words) if words else {}
             rows = database.execute(
-                f"{_INFO} AND EXISTS (SELECT 1 FROM entries WHERE chat = chats.id) ORDER BY updated DESC, id DESC"
+                f"{_INFO} AND EXISTS (SELECT 1 FROM entries WHERE chat = chats.id) ORDER BY touched DESC, id DESC"
             )
             found: list[ChatInfo] = []
             for row in rows:
                 if len(found) >= limit:
                     break
                 if not words:
-                    found.append(ChatInfo(*row))
+                    found.append(info_of(row))
                 elif hit := hits.get(row[0]):
-                    found.append(replace(ChatInfo(*row), snippet=_snippet(database, hit.best, words)))
+                    found.append(replace(info_of(row), snippet=_snippet(database, hit.best, words)))
             return found
 
     def load(self, chat: int) -> Chat:
@@ -131,15 +139,20 @@ class Store:
             # One transaction, so that nobody writes between the queries.
             database.execute("BEGIN")
             try:
-                info = ChatInfo(*self._existing(chat))
+                info = info_of(self._existing(chat))
                 row = database.execute("SELECT system, settings, leaf FROM chats WHERE id = ?", (chat,)).fetchone()
                 rows = database.execute("SELECT * FROM entries WHERE chat = ? ORDER BY id", (chat,)).fetchall()
                 system, settings, leaf = row
-                return Chat(info, system, json.loads(settings), self._thread(chat, rows, leaf))
+                chosen = from_json(settings)
+                if not isinstance(chosen, dict) or not isinstance(system, str | None):
+                    raise ValueError("the settings are none")
+                return Chat(info, system, chosen, self._thread(chat, rows, leaf))
             except (TypeError, ValueError, KeyError) as error:
                 raise UserError(damaged(self.path)) from error
             finally:
-                database.execute("COMMIT")
+                # What could not be read may have ended it already.
+                if database.in_transaction:
+                    database.execute("COMMIT")
 
     def save(self, chat: int, entry: Entry) -> None:
         """Write a message, a new one or one that has changed.
@@ -150,9 +163,9 @@ class Store:
         with self._lock:
             with self.writing() as database:
                 self._existing(chat, deleted=True)
-                now = time.time()
-                place = self._update(chat, entry, now) or self._insert(chat, entry, now)
-                database.execute("UPDATE chats SET updated = ? WHERE id = ?", (now, chat))
+                at = now()
+                place = self._update(chat, entry, at) or self._insert(chat, entry, at)
+                database.execute(f"UPDATE chats SET updated = ?, touched = {_NEXT} WHERE id = ?", (at, chat))
                 if entry.role == "user":
                     title = storable(title_of(entry))
                     database.execute("UPDATE chats SET title = ? WHERE id = ? AND title = ''", (title, chat))
@@ -171,6 +184,11 @@ class Store:
             with self.writing() as database:
                 self._remove(database, chat, place)
             del self._places[chat][entry]
+
+    def forget(self, chat: int) -> None:
+        """Nobody has the messages of this chat any more who might change them; until it is loaded again."""
+        with self._lock:
+            self._places.pop(chat, None)
 
     def show(self, chat: int, leaf: int | None) -> None:
         """The branch that ends with `leaf` is the one that is shown."""
@@ -209,7 +227,7 @@ class Store:
         """Take a chat out of the list. It can be restored for 30 days."""
         with self.writing() as database:
             self._existing(chat)
-            database.execute("UPDATE chats SET deleted_at = ? WHERE id = ?", (time.time(), chat))
+            database.execute("UPDATE chats SET deleted_at = max(?, updated) WHERE id = ?", (now(), chat))
 
     def restore(self, chat: int) -> None:
         """Undo `delete`. A chat that has not been deleted stays as it is."""
@@ -221,13 +239,33 @@ class Store:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The file, for one thread at a time."""
         with self._lock, explained(self.path):
+            self._open_again_if_moved()
             yield self._database
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The same; all that is written inside is saved at the end, or nothing of it."""
-        with self.reading() as database, transaction(database):
-            yield database
+        with self._lock:
+            before = self.generation
+            with self.reading() as database:
+                if self.generation != before:
+                    raise MovedError(f"The chats in {self.path} were deleted, moved or replaced by another program.")
+                with transaction(database):
+                    yield database
+
+    def _open_again_if_moved(self) -> None:
+        """What is written to a file without a name is lost when it is closed."""
+        try:
+            file = identity(self.path)
+        except PermissionError:
+            # Whoever may not look into the folder can still write to what is open.
+            return
+        if file and file == self._file:
+            return
+        new = open_database(self.path, self._patience)
+        self._database.close()
+        self._database, self._file, self._places = new, identity(self.path), {}
+        self.generation += 1
 
     def _existing(self, chat: int, *, deleted: bool = False) -> tuple[Any, ...]:
         """What is known of a chat; without `deleted` it must not have been deleted."""
@@ -245,7 +283,7 @@ class Store:
         place = self._places.get(chat, {}).get(id_) if id_ is not None else None
         return place.id if place else id_
 
-    def _update(self, chat: int, entry: Entry, now: float) -> _Place | None:
+    def _update(self, chat: int, entry: Entry, at: float) -> _Place | None:
         """None when the message is not in the file, or no longer, or when what lies there is not this one's beginning."""
         place = self._places.get(chat, {}).get(entry.id)
         if place is None:
@@ -257,11 +295,11 @@ class Store:
         changed = self._database.execute(
             """UPDATE entries SET indexed = indexed AND text = :text, text = :text, documents = :documents,
             finish = :finish, figures = :figures, updated = :now WHERE key = :key AND role = :role AND parent IS :parent""",
-            {**values(self._database, entry), "now": now, "key": place.key, "parent": self._id(chat, entry.parent)},
+            {**values(self._database, entry), "now": at, "key": place.key, "parent": self._id(chat, entry.parent)},
         )
         return place._replace(ours=True) if changed.rowcount else None
 
-    def _insert(self, chat: int, entry: Entry, now: float) -> _Place:
+    def _insert(self, chat: int, entry: Entry, at: float) -> _Place:
         parent = self._id(chat, entry.parent)
         taken, last = self._database.execute(
             "SELECT count(CASE WHEN id = ? THEN 1 END), max(id) FROM entries WHERE chat = ?", (entry.id, chat)
@@ -271,7 +309,7 @@ class Store:
         row = self._database.execute(
             """INSERT INTO entries (chat, id, parent, role, text, documents, finish, figures, created, updated)
             VALUES (:chat, :id, :parent, :role, :text, :documents, :finish, :figures, :now, :now)""",
-            {**values(self._database, entry), "chat": chat, "id": id_, "parent": parent, "now": now},
+            {**values(self._database, entry), "chat": chat, "id": id_, "parent": parent, "now": at},
         )
         self._database.execute("UPDATE chats SET leaf = ? WHERE id = ?", (id_, chat))
         if entry.role == "user":
@@ -319,6 +357,16 @@ class Store:
         return thread
 
 
+def info_of(row: tuple[Any, ...]) -> ChatInfo:
+    """What a list shows of a row; what is damaged in it does not keep others from being shown."""
+    id_, title, model, created, updated, messages = row
+    return ChatInfo(id_, _words(title), _words(model), moment(created), moment(updated), messages)
+
+
+def _words(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def title_of(entry: Entry) -> str:
     """The first words of a message, or the names of its documents where it has no words: one line, not too long."""
     line = _one_line(entry.text) or _one_line(", ".join(document.name for document in entry.documents))
@@ -339,4 +387,4 @@ def _snippet(database: sqlite3.Connection, key: int | None, words: list[str]) ->
         return ""
     row = database.execute("SELECT text FROM entries WHERE key = ?", (key,)).fetchone()
     # Another program may have removed it meanwhile.
-    return full_text.snippet(row[0], words) if row else ""
+    return full_text.snippet(row[0], words) if row and isinstance(row[0], str) else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from localspec.chat.messages import Message, shapes
-from localspec.chat.sandbox import Sandbox, TemplateRefusalError
+from localspec.chat.sandbox import Allowance, Sandbox, TemplateRefusalError
 from localspec.chat.tokens import SpecialTexts, Tokenizer, continuation, encode, guard_for, own_specials
 
 __all__ = ["Template", "Tokenizer"]
@@ -29,12 +29,15 @@ PLAIN = (
 
 PLAIN_STOPS = ("\nUser:",)
 
+_FRAME = 250
+"""Characters that a template may put around a message, far more than any does."""
+
 
 class Template:
     """The chat template of one model.
 
     `source` is the Jinja source in the model file, None when it has none; `bos` and `eos` are the texts of these two
-    tokens, "" when there are none. `seconds` is the processor time one rendering may take; `variables` are further
+    tokens, "" when there are none. `seconds` is the processor time one conversation may take; `variables` are further
     variables of the template, such as enable_thinking, which is left to the template's own default otherwise.
     Raises TemplateError, here and everywhere, when the template cannot be used.
     """
@@ -62,19 +65,22 @@ class Template:
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """The conversation as text."""
-        return self._first_accepted(_cleaned(messages), add_generation_prompt)[1]
+        return self._first_accepted(_cleaned(messages), add_generation_prompt, self._sandbox.allowance())[1]
 
     def encode(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]:
         """The conversation as token ids: those of the rendered text, but special tokens in messages stay text.
 
         BOS is put first when the vocabulary asks for it and the template has not done so.
         """
-        shape, text = self._first_accepted(_cleaned(messages), add_generation_prompt)
+        allowance = self._sandbox.allowance()
+        shape, text = self._first_accepted(_cleaned(messages), add_generation_prompt, allowance)
         guard = guard_for("".join([text, *(message.content for message in shape)]))
         text, own = own_specials(
             text,
             lambda change: self._rendered(
-                [replace(message, content=change(message.content)) for message in shape], add_generation_prompt
+                [replace(message, content=change(message.content)) for message in shape],
+                add_generation_prompt,
+                allowance,
             ),
             self._specials,
             guard,
@@ -86,23 +92,24 @@ class Template:
         """The token ids of `text` right behind an encoded conversation, as the unfinished answer to it."""
         return continuation(_whole(text), self._specials, self._tokenizer)
 
-    def _first_accepted(self, messages: list[Message], prompt: bool) -> tuple[list[Message], str]:
+    def _first_accepted(self, messages: list[Message], prompt: bool, allowance: Allowance) -> tuple[list[Message], str]:
         """The first shape of the conversation that the template does not refuse, and its text."""
         refusals: list[TemplateRefusalError] = []
         for shape in shapes(messages):
             try:
-                return shape, self._rendered(shape, prompt)
+                return shape, self._rendered(shape, prompt, allowance)
             except TemplateRefusalError as error:
                 refusals.append(error)
         raise refusals[0]
 
-    def _rendered(self, messages: list[Message], prompt: bool) -> str:
+    def _rendered(self, messages: list[Message], prompt: bool, allowance: Allowance) -> str:
         variables = self._variables | {
             "messages": [{"role": message.role, "content": message.content} for message in messages],
             "add_generation_prompt": prompt,
             "date_string": datetime.now().strftime("%d %b %Y"),
         }
-        return _whole(self._sandbox.render(variables, text=sum(len(message.content) for message in messages)))
+        text = sum(len(message.content) + _FRAME for message in messages)
+        return _whole(self._sandbox.render(variables, text=text, allowance=allowance))
 
     def _is_token(self, text: str) -> bool:
         return len(self._tokenizer.tokenize(text, special=True)) == 1

@@ -62,7 +62,14 @@ def read_text_file(path: Path) -> TextFile:
 
 def check_writable(path: Path) -> None:
     """Raises UserError where `path` cannot be replaced or made, as far as that can be known before it is tried."""
-    real = path.resolve()
+    try:
+        _check_place(path, path.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        # A folder on the way may not be looked into, or leads back to itself.
+        raise UserError(f"{path} cannot be written ({_reason(error)}); choose another output.") from None
+
+
+def _check_place(path: Path, real: Path) -> None:
     if real.is_dir():
         raise UserError(f"{path} is a folder; give the name of a file.")
     if real.exists() and not real.is_file():

@@ -3,13 +3,14 @@ are there again when the chat or the app was left, however that happened."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from localspec.chat.clock import now
 from localspec.chat.database import damaged
 from localspec.chat.kept_documents import decoded, digest_of, drop_unused, encoded, keep, read
 from localspec.chat.messages import Document
@@ -18,6 +19,7 @@ from localspec.chat.rewrite_events import State, state_of
 from localspec.chat.rows import known, storable
 from localspec.chat.store import Store
 from localspec.engine.errors import UserError
+from localspec.whole_file import from_json
 
 _COLUMNS = "id, instruction, source, result, finish, rejected, state"
 
@@ -69,7 +71,7 @@ class Versions:
         if self._store is None:
             return version
         with self._store.writing() as database:
-            now = time.time()
+            at = now()
             row = database.execute(
                 """INSERT INTO versions
                 (document, source, result, name, path, instruction, finish, state, rejected, created, updated)
@@ -84,8 +86,8 @@ class Versions:
                     version.finish,
                     _kept_state(version),
                     json.dumps(version.rejected),
-                    now,
-                    now,
+                    at,
+                    at,
                 ),
             )
             return replace(version, id=known(row.lastrowid))
@@ -102,7 +104,7 @@ class Versions:
                     version.finish,
                     _kept_state(version),
                     json.dumps(version.rejected),
-                    time.time(),
+                    now(),
                     version.id,
                 ),
             )
@@ -126,10 +128,13 @@ def rewritten_lately(store: Store | None, most: int = 20) -> list[Document]:
             ORDER BY max(updated) DESC LIMIT ?""",
             (most,),
         ).fetchall()
-        return [
-            Document(name, read(database, digest), Path(os.fsdecode(path)) if path else None)
-            for digest, name, path, _ in rows
-        ]
+        found = []
+        for digest, name, path, _ in rows:
+            # Of a damaged file, what can be read.
+            with contextlib.suppress(TypeError, ValueError, KeyError):
+                where = Path(os.fsdecode(path)) if path else None
+                found.append(Document(name, read(database, digest), where))
+        return found
 
 
 def _version(
@@ -143,11 +148,11 @@ def _version(
     state: str | None,
 ) -> Version:
     """The version of a row. Raises TypeError, ValueError or KeyError for one that cannot be read."""
-    version = Version(id_, instruction, read(database, source), decoded(result), finish, tuple(json.loads(rejected)))
+    version = Version(id_, instruction, read(database, source), decoded(result), finish, tuple(from_json(rejected)))
     if state is None:
         return version
     try:
-        kept = json.loads(state)
+        kept = from_json(state)
         goes_on, done = state_of(kept["state"]), int(kept["done"])
     except (TypeError, ValueError, KeyError):
         # The text is there all the same.

@@ -25,6 +25,14 @@ _AGREEING = 2
 """Outliers of one width, to the same side in a row, that are no accident."""
 
 
+_LEAST_MS, _MOST_MS = 1e-6, 1e9
+"""No pass takes less, or more, whatever a clock says that stands still or was put forward: a logarithm needs a number."""
+
+
+def _sensible(ms: float) -> float:
+    return min(_MOST_MS, max(_LEAST_MS, ms))
+
+
 @dataclass(slots=True)
 class _Shape:
     """Logarithm of the cost of one width relative to the scale, and its variance."""
@@ -57,6 +65,7 @@ class CostCurve:
     @classmethod
     def measured(cls, ms_by_width: Mapping[int, float]) -> "CostCurve":
         """From timings, each the minimum of a few. Needs width 1."""
+        ms_by_width = {width: _sensible(ms) for width, ms in ms_by_width.items()}
         plain = ms_by_width[1]
         shapes = {width: _Shape(math.log(ms / plain), _MEASURED) for width, ms in ms_by_width.items()}
         shapes[1] = _Shape(0.0, 0.0)
@@ -86,6 +95,7 @@ class CostCurve:
         """A real pass took this long."""
         if not (ms > 0.0 and math.isfinite(ms)):
             return
+        ms = _sensible(ms)
         shape = self._shapes.get(width)
         if shape is None:
             shape = self._shapes[width] = self._shape(width)

@@ -1,6 +1,7 @@
 """The engine: one loaded pair, one token stream, what was read before is not read again."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +21,15 @@ from localspec.engine.fixed import Fixed
 from localspec.engine.generate import Loop, Request
 from localspec.engine.gguf import GgufHeader, inspect
 from localspec.engine.llama import Context, ContextSettings, LoadCancelledError, Model, devices, version
-from localspec.engine.measuring import DRAFT_WIDTHS, load_curve, measure, save_curve
+from localspec.engine.measuring import DRAFT_WIDTHS, Kept, load_kept, measure, save_curve
+from localspec.engine.opened import opened_as
 from localspec.engine.options import DEFAULT_LENGTHS, LONGEST_DRAFT, VERIFICATIONS, Options
 from localspec.engine.policy import Chooser, Policy, Session
 from localspec.engine.sampling import Sampler
 from localspec.engine.saved_state import Cache, ModelFile, read_caches, write_caches
 from localspec.engine.shortlist import DraftSampler
 from localspec.engine.step import Finish, Step, closing_step
+from localspec.engine.stop import Stop
 
 __all__ = ["DEFAULT_LENGTHS", "VERIFICATIONS", "Engine", "EngineSettings", "LoadProgress", "Options", "PromptProgress"]
 
@@ -54,6 +57,10 @@ class EngineSettings:
     """Time passes of every width at load (a second or two) rather than learn what they cost while answering."""
     cost_file: Path | None = None
     """Where measured costs are kept."""
+    measure_anew: bool = False
+    """Time them although they are kept."""
+    measure_seconds: float = 2.0
+    """How long that may take. Widths for which there is no time are estimated until they are met."""
     note: str = ""
     """A sentence for the person: what of these was reduced to fit into the memory. Empty where nothing was."""
 
@@ -74,9 +81,11 @@ class Engine:
             self.close()
             raise
         self._stream: list[int] = []
-        # A plain flag: an Event's lock could already be held by the code that a signal handler interrupts.
-        self._stopping = False
+        self._stop = Stop()
+        """Of the last answer."""
         self._answers = 0
+        # Reentrant: a signal handler may stop the code that holds it.
+        self._turn = threading.RLock()
         self.load_seconds = time.perf_counter() - started
         self.prompt_seconds = 0.0
         """Reading the last prompt."""
@@ -105,8 +114,12 @@ class Engine:
             self._draft_context = self._context_of(self.draft, self._context.length, _DRAFT_BATCH, 1, "f16")
             self._draft_model = DraftModel(self._draft_context, common)
             self._drafters[self._draft_model.name] = self._draft_model
-        contexts = [item for item in self._opened if isinstance(item, Context)]
-        self._caches = [Cache(*each) for each in zip(("target", "draft"), contexts, files, strict=False)]
+        self._contexts = [item for item in self._opened if isinstance(item, Context)]
+        self._caches = [Cache(*each) for each in zip(("target", "draft"), self._contexts, files, strict=False)]
+        self.opened = opened_as(files[0], self._context.settings, settings.gpu_layers)
+        """Of the target: which files, how they are run, by which build on which devices. Empty where that is not known."""
+        self.costs_measured: float | None = None
+        """When the target's passes were timed, in seconds since 1970; None where they were not, or nobody knows."""
         costs = Costs(self._curve(self._context, MEASURED_WIDTHS, progress))
         if self._draft_model:
             costs.draft = self._curve(self._draft_context, DRAFT_WIDTHS, progress)
@@ -121,9 +134,9 @@ class Engine:
             (model.path.name, str(model.bytes), devices_, f"gpu{settings.gpu_layers}", f"threads{threads}",
              context.settings.kv_type, version())
         )  # fmt: skip
-        known = load_curve(settings.cost_file, key)
+        known = None if settings.measure_anew else load_kept(settings.cost_file, key)
         if known or not settings.measure_costs:
-            return known or CostCurve.guessed()
+            return self._dated(context, known)
         cancelled = False
 
         def report(share: float) -> bool:
@@ -131,12 +144,16 @@ class Engine:
             cancelled = progress is not None and progress("costs", share) is False
             return not cancelled
 
-        ms_by_width = measure(context, widths, progress=report)
+        ms_by_width = measure(context, widths, settings.measure_seconds, report)
         if cancelled:
             # Half a measurement is not worth keeping.
             raise LoadCancelledError
-        save_curve(settings.cost_file, key, ms_by_width)
-        return CostCurve.measured(ms_by_width)
+        return self._dated(context, save_curve(settings.cost_file, key, ms_by_width))
+
+    def _dated(self, context: Context, known: Kept | None) -> CostCurve:
+        if context is self._context and known:
+            self.costs_measured = known.measured
+        return known.curve if known else CostCurve.guessed()
 
     @property
     def costs(self) -> Costs:
@@ -179,32 +196,40 @@ class Engine:
         on_prompt: PromptProgress | None = None,
         chooser: Callable[[Session], Chooser] | None = None,
         documents: Sequence[Span] = (),
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         """Answer a prompt given as token ids; yields a Step for each target pass. `chooser` makes another policy than the
         one that the options ask for, once the drafters have followed the prompt. `documents`: which tokens of the prompt are
         texts that the answer may copy or edit, as (start, end), the one that it most likely does last.
 
         What the prompt has in common with the conversation so far is not read again. Raises ContextFullError when the
-        prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop()` ends it with a
-        last step; dropping the iterator is fine too.
+        prompt does not fit, UserError when the options ask for a drafter that is not loaded. `stop`, whenever it is
+        asked for, ends it with a last step; dropping the iterator is fine too.
         """
-        loop = self._begin(prompt, options, chooser, documents)
-        started = time.perf_counter()
-        try:
-            self._read_prompt(options, on_prompt)
-        except Interrupted:
-            yield closing_step(Finish.INTERRUPTED)
-            return
-        finally:
-            self.prompt_seconds = time.perf_counter() - started
-        yield from loop.run()
+        stop = stop or Stop()
+        loop = self._begin(prompt, options, chooser, documents, stop)
+        answer = self._answers
+        with stop.ending(lambda: self._interrupt(answer)):
+            started = time.perf_counter()
+            try:
+                self._read_prompt(options, on_prompt, stop)
+            except Interrupted:
+                yield closing_step(Finish.INTERRUPTED)
+                return
+            finally:
+                self.prompt_seconds = time.perf_counter() - started
+            yield from loop.run()
 
     def stop(self) -> None:
-        """End the answer under way, from any thread or signal handler. What has been emitted stays."""
-        self._stopping = True
-        self._context.interrupt()
-        if self._draft_model:
-            self._draft_context.interrupt()
+        """End the answer under way, from any thread or signal handler. What has been emitted stays.
+
+        An answer that has not begun knows nothing of it: whoever may be early gives `generate` a Stop instead."""
+        self._stop.ask()
+
+    def interrupt(self) -> None:
+        """End the pass under way and all later ones, from any thread, until the next answer begins."""
+        for context in self._contexts:
+            context.interrupt()
 
     def save_state(self, path: Path, most: int | None = None, unwanted: Callable[[], bool] | None = None) -> int:
         """Keep the caches in a file, between two answers or two steps. Returns its bytes, 0 where none was written: it would
@@ -256,13 +281,15 @@ class Engine:
         options: Options,
         chooser: Callable[[Session], Chooser] | None,
         documents: Sequence[Span],
+        stop: Stop,
     ) -> Loop:
         """Put everything at the beginning of an answer."""
         self._check(prompt, options)
-        self._stopping = False
-        self._answers = answer = self._answers + 1
-        for context in (item for item in self._opened if isinstance(item, Context)):
-            context.resume()
+        with self._turn:
+            self._stop, self._answers = stop, self._answers + 1
+            for context in self._contexts:
+                context.resume()
+        answer = self._answers
         self.seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4))
         self._follow(prompt)
         self._lookup.begin(documents, options.rewrites)
@@ -282,8 +309,14 @@ class Engine:
             request=Request(self.seed, options.max_tokens, options.stop, options.logprobs),
             stream=self._stream,
             # An older answer that somebody still holds must not write on in the stream of this one.
-            stopping=lambda: self._stopping or self._answers != answer,
+            stopping=lambda: stop.asked or self._answers != answer,
         )
+
+    def _interrupt(self, answer: int) -> None:
+        """End the passes of this answer, and of no later one."""
+        with self._turn:
+            if self._answers == answer:
+                self.interrupt()
 
     def _chooser(self, options: Options) -> Chooser:
         length = options.resolved_draft_max
@@ -320,7 +353,7 @@ class Engine:
         self.reused_tokens = self._context.truncate(cached)
         self.prompt_tokens = len(prompt)
 
-    def _read_prompt(self, options: Options, on_prompt: PromptProgress | None) -> None:
+    def _read_prompt(self, options: Options, on_prompt: PromptProgress | None, stop: Stop) -> None:
         """Evaluate all but the last token of the prompt, without any logits, a batch at a time: with the target, and then
         with the draft model where one will be asked."""
         end = len(self._stream) - 1
@@ -332,7 +365,7 @@ class Engine:
         contexts = (self._context, self._draft_context) if draft else (self._context,)
 
         def before_a_batch() -> None:
-            if self._stopping:
+            if stop.asked:
                 raise Interrupted
             if on_prompt:
                 on_prompt(sum(len(context.tokens) for context in contexts) // len(contexts), total)

@@ -13,5 +13,9 @@ class ContextFullError(UserError):
     """More tokens were asked for than the context holds."""
 
 
+NO_MEMORY = "Memory has run out; close other programs, or choose a smaller model or a smaller --ctx."
+"""The sentence for a MemoryError."""
+
+
 class Interrupted(Exception):  # noqa: N818  (an event, not an error)
     """An evaluation was stopped on request; the context holds what it had finished, and is usable."""

@@ -18,6 +18,7 @@ from localspec.engine.errors import Interrupted
 from localspec.engine.evaluator import Codec, Evaluator, RowSampler
 from localspec.engine.noise import Stream, noise_key, uniform
 from localspec.engine.policy import Chooser
+from localspec.engine.rates import elapsed
 from localspec.engine.sampling import log_probability
 from localspec.engine.step import NO_DRAFTER, Finish, Step, closing_step
 from localspec.engine.text import TextStream
@@ -191,13 +192,13 @@ class _Stopwatch:
     def lap(self, name: str) -> None:
         """Everything since the last lap belongs to `name`."""
         now = time.perf_counter()
-        self._spent[name] += now - self._last
+        self._spent[name] += elapsed(now, self._last)
         self._last = now
 
     def milliseconds(self) -> dict[str, float]:
         """The four times of a Step. What surrounds the evaluations inside their laps counts as policy."""
-        verify = self._target.busy_seconds - self._target_busy
-        draft = self._drafting() - self._draft_busy
+        verify = elapsed(self._target.busy_seconds, self._target_busy)
+        draft = elapsed(self._drafting(), self._draft_busy)
         around = self._spent["policy"] - draft + self._spent["verify"] - verify
         return {
             "draft_ms": 1000 * draft,

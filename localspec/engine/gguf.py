@@ -24,6 +24,7 @@ from localspec.engine.gguf_format import (
     read_tensor,
     read_value,
 )
+from localspec.engine.gguf_numbers import impossible
 
 __all__ = [
     "ArrayInfo",
@@ -39,8 +40,6 @@ __all__ = [
 
 _VERSIONS = (2, 3)
 _MAX_PAIRS = 1 << 16
-_MAX_LAYERS = 512
-"""llama.cpp's own limit (LLAMA_MAX_LAYERS)."""
 _POSITIONS = "position_embd.weight"
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 _OTHER_FORMATS = {
@@ -67,6 +66,7 @@ _ENCODERS = {
     "llama-embed",
     "t5encoder",
 }
+_NO_TOKENIZER = {"none", "no_vocab"}
 _NOT_TEXT = {
     "adapter": "an adapter for another model",
     "mmproj": "the image or sound part of a model",
@@ -278,6 +278,10 @@ def check_loadable(header: GgufHeader) -> None:
     if not header.architecture:
         raise ModelError(f"{name} does not say which architecture it is; download a complete GGUF of this model.")
     _check_parts(header)
+    if header.metadata.get("tokenizer.ggml.model") in _NO_TOKENIZER:
+        raise ModelError(
+            f"{name} has no vocabulary, without which nothing can be written; give another GGUF of this model."
+        )
     if header.tensors == 0 and len(parts(header)) == 1:
         raise ModelError(f"{name} holds a vocabulary but no weights; give the GGUF file of a whole model.")
     if header.architecture in _ENCODERS or _number(header.arch("pooling_type"), 0) > 0:
@@ -289,16 +293,8 @@ def check_loadable(header: GgufHeader) -> None:
 
 def _check_numbers(header: GgufHeader) -> None:
     """Refuse the numbers on which llama.cpp ends the process, or with which no context can be opened."""
-    layers, context = header.arch("block_count", 1), header.arch("context_length", 1)
-    epsilon = header.arch("attention.layer_norm_rms_epsilon", 0.0)
-    wrong = {
-        f"number of layers is {layers}": not isinstance(layers, int) or not 1 <= layers <= _MAX_LAYERS,
-        f"context length is {context}": not isinstance(context, int) or not 1 <= context < 1 << 31,
-        f"normalization adds {epsilon}": isinstance(epsilon, float) and not epsilon >= 0.0,
-    }
-    for what, holds in wrong.items():
-        if holds:
-            raise ModelError(f"{header.path.name} is damaged: its {what}; download it again.")
+    for what in impossible(header.arch):
+        raise ModelError(f"{header.path.name} is damaged: its {what}; download it again.")
 
 
 def parts(header: GgufHeader) -> tuple[Path, ...]:

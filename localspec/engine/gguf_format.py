@@ -17,6 +17,8 @@ KEPT_ELEMENTS = 1024
 """Longer arrays are counted and skipped unless they are asked for by key."""
 
 _KEPT_AT_MOST = 1 << 22
+_MOST_TEXTS = 1 << 21
+"""Vocabularies have up to 300 thousand and half a million merges; llama.cpp takes five times the bytes of short ones."""
 _CHUNK = 1 << 20
 _MAX_DIMENSIONS = 4
 _STRING, _ARRAY = 8, 9
@@ -81,6 +83,14 @@ _BLOCKS = {
 }
 
 
+_PLAIN = {0, 1, 30}
+"""Types of what is not quantized."""
+_NOT_FOR_WEIGHTS = {24, 25, 26, 27, 28}
+"""Whole numbers and F64: nothing multiplies them, and llama.cpp ends the process when it finds that out."""
+_TABLES = "tid2eid"
+"""In the name of the one kind of tensor that holds whole numbers: which token goes to which expert."""
+
+
 class CutShortError(Exception):
     """The header reaches beyond the end of the file."""
 
@@ -127,6 +137,10 @@ class Cursor:
         """Pass over `count` bytes without reading those outside the chunk."""
         self._check(count)
         self._at += count
+
+    def expect(self, count: int) -> None:
+        """Raise what taking the next `count` bytes would, where there are not that many."""
+        self._check(count)
 
     def number(self, kind: struct.Struct) -> int:
         """The next number of an integer format."""
@@ -193,6 +207,9 @@ def _read_array(cursor: Cursor, *, keep: bool) -> Value:
     kind, count = cursor.u32(), cursor.u64()
     kept = count <= (_KEPT_AT_MOST if keep else KEPT_ELEMENTS)
     if kind == _STRING:
+        cursor.expect(count * _U64.size)
+        if count > _MOST_TEXTS:
+            raise DamagedError(f"it holds a list of {count} texts, more than any model has")
         if kept:
             return tuple(cursor.string() for _ in range(count))
         cursor.skip_strings(count)
@@ -221,6 +238,7 @@ def read_tensor(cursor: Cursor) -> tuple[str, int]:
     kind, offset = cursor.u32(), cursor.u64()
     if kind not in _BLOCKS:
         return name, 0
+    _check_type(name, kind)
     elements, size = _BLOCKS[kind]
     count = 1
     for length in shape:
@@ -228,3 +246,12 @@ def read_tensor(cursor: Cursor) -> tuple[str, int]:
     if count >= 1 << 63:
         raise DamagedError("it holds a tensor of impossible size")
     return name, offset + count // elements * size
+
+
+def _check_type(name: str, kind: int) -> None:
+    weights = name.endswith((".weight", ".bias")) and _TABLES not in name
+    if weights and kind in _NOT_FOR_WEIGHTS:
+        raise DamagedError("it holds weights of a type that is not for weights")
+    # Quantizing leaves these as they are.
+    if name.endswith(("norm.weight", ".bias")) and kind not in _PLAIN:
+        raise DamagedError("it holds a normalization or a bias that is quantized")

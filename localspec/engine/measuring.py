@@ -1,14 +1,15 @@
 """Timing passes of a loaded model, and keeping the result per model, device and settings."""
 
-import json
+import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from localspec.engine.costs import MEASURED_WIDTHS, CostCurve
 from localspec.engine.evaluator import Evaluator
+from localspec.whole_file import put_entry, read_entries
 
 DRAFT_WIDTHS = (1, 2, 8, 32)
 
@@ -18,6 +19,17 @@ _LEAST_WIDTHS = 3
 """A curve of fewer widths was cut short by a busy machine, says nothing about drafts, and is not kept."""
 _TOKEN = 1
 """Any token costs the same."""
+_MEASURED = "measured"
+"""Beside the widths of a curve: when it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A curve that was measured."""
+
+    curve: CostCurve
+    measured: float | None
+    """When, in seconds since 1970; None where that was not kept."""
 
 
 def measure(
@@ -59,34 +71,31 @@ def _rows(context: Evaluator) -> int:
 
 def load_curve(file: Path | None, key: str) -> CostCurve | None:
     """A curve measured before; None when there is none, or the file is unreadable (it can be measured again)."""
-    timings = _read(file).get(key) if file else None
+    kept = load_kept(file, key)
+    return kept.curve if kept else None
+
+
+def load_kept(file: Path | None, key: str) -> Kept | None:
+    """The same, and when it was measured."""
+    timings = read_entries(file).get(key) if file else None
     if not isinstance(timings, dict):
         return None
     try:
-        ms_by_width = {int(width): float(ms) for width, ms in timings.items()}
-    except (TypeError, ValueError):
+        ms_by_width = {int(width): float(ms) for width, ms in timings.items() if width != _MEASURED}
+        measured = float(timings.get(_MEASURED, 0.0))
+    except (TypeError, ValueError, OverflowError):
         return None
     sound = len(ms_by_width) >= _LEAST_WIDTHS and 1 in ms_by_width
     sound = sound and all(width > 0 and 0 < ms < math.inf for width, ms in ms_by_width.items())
-    return CostCurve.measured(ms_by_width) if sound else None
+    return Kept(CostCurve.measured(ms_by_width), measured if 0 < measured < math.inf else None) if sound else None
 
 
-def save_curve(file: Path | None, key: str, ms_by_width: Mapping[int, float]) -> None:
-    """Keep a measured curve, if it has widths enough. A file that cannot be written is only measured again next time."""
-    if file is None or len(ms_by_width) < _LEAST_WIDTHS:
-        return
-    curves = {**_read(file), key: {str(width): round(ms, 4) for width, ms in sorted(ms_by_width.items())}}
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        part.write_text(json.dumps(curves, indent=1), encoding="utf-8")
-        part.replace(file)
-    except OSError:
-        return
-
-
-def _read(file: Path) -> dict[str, object]:
-    try:
-        curves = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return curves if isinstance(curves, dict) else {}
+def save_curve(file: Path | None, key: str, ms_by_width: Mapping[int, float]) -> Kept:
+    """Keep a curve that was measured just now, if it has widths enough, and give it with that moment. A file that cannot be
+    written is only measured again next time."""
+    now = int(time.time())
+    if file and len(ms_by_width) >= _LEAST_WIDTHS:
+        timings = {str(width): round(ms, 4) for width, ms in sorted(ms_by_width.items())}
+        with contextlib.suppress(OSError):
+            put_entry(file, key, {**timings, _MEASURED: now}, sync=False)
+    return Kept(CostCurve.measured(ms_by_width), now)

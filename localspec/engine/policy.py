@@ -23,6 +23,8 @@ _MEMORY = 0.998
 """How much of the rate so far is kept per step: the rate is that of the session, not of the moment."""
 _FIRST_STEPS = 8.0
 """Plain steps that the rate begins with."""
+_LEAST_PLAIN_STEPS = 1e-3
+"""A clock that stands still makes no session infinitely fast."""
 _FIRST_PROBE, _RAREST_PROBE = 16, 256
 """Steps without a look after which the draft model is asked again; twice as many after each probe that came to nothing."""
 _LONGEST_TIMED = 33
@@ -63,7 +65,7 @@ class Session:
     @property
     def rate(self) -> float:
         """Tokens per millisecond that this session reaches, never less than plain decoding gives."""
-        return max(1.0, self.tokens / self.plain_steps) / self.chain.costs.plain_ms
+        return max(1.0, self.tokens / max(self.plain_steps, _LEAST_PLAIN_STEPS)) / self.chain.costs.plain_ms
 
 
 @dataclass(slots=True)

@@ -21,13 +21,16 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from localspec.engine.errors import UserError
+from localspec.engine.deaths import cause_of, open_log
+from localspec.engine.errors import NO_MEMORY, UserError
+from localspec.engine.stop import Stop
 
 LOGGER_NAME = "localspec.engine.process"
 """The logger of bugs in the child. Without a handler they go to the child's stderr, which is the log file."""
 
 _STOP, _CLOSE = b"stop", b"close"
-"""What the parent sends besides calls, which are pickles and begin with another byte."""
+"""What the parent sends besides calls, which are pickles and begin with another byte. Behind the first one stands which of
+the calls is meant: both ends count them."""
 _ITEM, _END, _ERROR = "item", "end", "error"
 """What the child sends."""
 _BOOT = """
@@ -56,9 +59,6 @@ class CannotStartError(Exception):
 class Service(Protocol):
     """What runs in the child: its other methods are generators, called one at a time."""
 
-    def stop(self) -> None:
-        """End the call under way, from another thread. Until the next call, Link.stopping says that this was asked."""
-
     def idle(self, unwanted: Callable[[], bool]) -> None:
         """Called once when nothing has been asked for a while after a call; to end early when `unwanted` says so."""
 
@@ -72,8 +72,8 @@ class Link:
     def __init__(self, send: Callable[[Any], None]) -> None:
         self.send = send
         """Give the parent one more item of the call under way."""
-        self.stopping = False
-        """Whether the parent has asked for a stop since it made the call, be it before the service got to it."""
+        self.stop = Stop()
+        """Of the call under way, be it asked for before the service got to it."""
 
 
 Factory = Callable[..., Service]
@@ -82,7 +82,7 @@ sent there."""
 
 
 class Host:
-    """The parent's end. One thread at a time, but for `stop` and `kill`."""
+    """The parent's end. One thread at a time, but for `kill`."""
 
     def __init__(
         self,
@@ -101,8 +101,10 @@ class Host:
         `idle_seconds` after a call.
         """
         self._remedy, self._on_death = remedy, on_death
-        self._dead, self._sending = threading.Event(), threading.Lock()
+        self._dead = threading.Event()
+        self._outgoing: SimpleQueue[bytes] = SimpleQueue()
         self._closing = self._killed = False
+        self._calls = 0
         try:
             self._making = pickle.dumps((factory, tuple(arguments)))
             self._pipe, theirs = Pipe()
@@ -110,32 +112,28 @@ class Host:
                 self._process = _started(theirs, idle_seconds, log_file)
         except (OSError, pickle.PicklingError, AttributeError, TypeError) as error:
             raise CannotStartError(str(error)) from error
-        threading.Thread(target=self._watch, name="localspec-engine-watch", daemon=True).start()
+        for work, name in ((self._watch, "watch"), (self._post, "post")):
+            threading.Thread(target=work, name=f"localspec-engine-{name}", daemon=True).start()
 
     @property
     def pid(self) -> int:
         """The child's process id."""
         return self._process.pid
 
-    def start(self, cancelled: Callable[[], bool] = lambda: False) -> Iterator[Any]:
+    def start(self, cancelled: Callable[[], bool] = lambda: False, stop: Stop | None = None) -> Iterator[Any]:
         """Have the service made; yields what its factory sends. Raises what the factory raises, or EngineDied.
 
-        Ends early when `cancelled`, which is asked many times a second; nothing but `close` may follow then.
+        Ends early when `cancelled`, which is asked many times a second; nothing but `close` may follow then. `stop` asks the
+        factory to give up, which it may answer.
         """
-        self._send(self._making)
-        yield from self._items(cancelled)
+        yield from self._answers_to(self._making, cancelled, stop)
 
-    def call(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Call a method; yields what it yields and sends. Raises what it raises, or EngineDied.
+    def call(self, method: str, *arguments: Any, stop: Stop | None = None) -> Iterator[Any]:
+        """Call a method; yields what it yields and sends, and `stop` is its Link.stop. Raises what it raises, or EngineDied.
 
         Of errors only UserErrors and built-in ones arrive as they are.
         """
-        self._send(pickle.dumps((method, arguments)))
-        yield from self._items(lambda: False)
-
-    def stop(self) -> None:
-        """End the call under way, from any thread."""
-        self._send(_STOP)
+        yield from self._answers_to(pickle.dumps((method, arguments)), lambda: False, stop)
 
     def kill(self) -> None:
         """End a child that does not stop, from any thread. The call under way raises EngineDied."""
@@ -153,10 +151,27 @@ class Host:
             self._dead.wait(_PATIENCE_SECONDS)
         self._pipe.close()
 
+    def _answers_to(self, call: bytes, cancelled: Callable[[], bool], stop: Stop | None) -> Iterator[Any]:
+        self._calls = number = self._calls + 1
+        self._send(call)
+        with (stop or Stop()).ending(lambda: self._stop(number)):
+            yield from self._items(cancelled)
+
+    def _stop(self, number: int) -> None:
+        """End this call, and no later one."""
+        self._send(_STOP + str(number).encode())
+
     def _send(self, message: bytes) -> None:
+        """Returns at once, whatever the child does: a long call to one that reads no more would wait for ever, and with it
+        everybody who wants to stop that."""
+        self._outgoing.put(message)
+
+    def _post(self) -> None:
         # A child that is gone is noticed where its answers are read.
-        with self._sending, contextlib.suppress(OSError):
-            self._pipe.send_bytes(message)
+        with contextlib.suppress(OSError):
+            while not self._dead.is_set():
+                message = self._outgoing.get()
+                self._pipe.send_bytes(message)
 
     def _items(self, cancelled: Callable[[], bool]) -> Iterator[Any]:
         over = False
@@ -184,7 +199,7 @@ class Host:
 
     def _skip_the_rest(self) -> None:
         """Nobody wants the rest of a call: the next one must not find it."""
-        self.stop()
+        self._stop(self._calls)
         with contextlib.suppress(EOFError, OSError):
             while self._pipe.recv()[0] == _ITEM:
                 pass
@@ -196,12 +211,7 @@ class Host:
         return self._obituary()
 
     def _obituary(self) -> EngineDied:
-        code = self._process.returncode
-        why = f"signal {-code}" if code and code < 0 else f"exit code {code}"
-        if self._killed:
-            why = "it did not stop and was ended"
-        elif code == -signal.SIGKILL:
-            why += ", perhaps because memory ran out"
+        why = "it did not stop and was ended" if self._killed else cause_of(self._process.returncode)
         return EngineDied(f"The engine has stopped working ({why}, see the log file); {self._remedy}.")
 
     def _watch(self) -> None:
@@ -211,13 +221,15 @@ class Host:
                 self._on_death(self._obituary())
         finally:
             self._dead.set()
+            # Whoever posts looks up.
+            self._outgoing.put(_STOP)
 
 
 def _started(pipe: Connection, idle_seconds: float, log_file: Path) -> subprocess.Popen[bytes]:
     if getattr(sys, "frozen", False) or not sys.executable:
         raise OSError("there is no Python to start")
     command = [sys.executable, "-c", _BOOT, str(pipe.fileno()), str(idle_seconds), *sys.path]
-    log = _opened(log_file)
+    log = open_log(log_file)
     try:
         # In a process group of its own: ctrl+c in a terminal reaches all of a group.
         return subprocess.Popen(
@@ -225,14 +237,6 @@ def _started(pipe: Connection, idle_seconds: float, log_file: Path) -> subproces
         )
     finally:
         os.close(log)
-
-
-def _opened(log_file: Path) -> int:
-    """Its descriptor. A file that cannot be written is no reason not to go on: the output is thrown away then."""
-    with contextlib.suppress(OSError):
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    return os.open(os.devnull, os.O_WRONLY)
 
 
 # Everything below runs in the child.
@@ -261,18 +265,18 @@ class _Child:
         self._pipe, self._idle_seconds = pipe, idle_seconds
         self._link = Link(lambda item: pipe.send((_ITEM, item)))
         self._service: Service | None = None
-        self._calls: SimpleQueue[bytes | None] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[bytes, Stop] | None] = SimpleQueue()
 
     def run(self) -> None:
         threading.Thread(target=self._listen, name="localspec-engine-listen", daemon=True).start()
         try:
             while (call := self._next()) is not None:
-                self._answer(call)
+                self._answer(*call)
         finally:
             if self._service:
                 self._service.close()
 
-    def _next(self) -> bytes | None:
+    def _next(self) -> tuple[bytes, Stop] | None:
         if self._service:
             try:
                 return self._calls.get(timeout=self._idle_seconds)
@@ -287,23 +291,23 @@ class _Child:
             _log.exception("unexpected")
 
     def _listen(self) -> None:
+        number, stop = 0, Stop()
         while True:
             try:
                 message = self._pipe.recv_bytes()
             except (EOFError, OSError):
                 # The parent is gone, and with it everybody who could want the rest.
                 os._exit(0)
-            if message not in (_STOP, _CLOSE):
-                self._link.stopping = False
-                self._calls.put(message)
-                continue
-            self._link.stopping = True
-            if self._service:
-                self._service.stop()
             if message == _CLOSE:
                 self._calls.put(None)
+            if message == _CLOSE or message == _STOP + str(number).encode():
+                stop.ask()
+            elif not message.startswith(_STOP):
+                number, stop = number + 1, Stop()
+                self._calls.put((message, stop))
 
-    def _answer(self, call: bytes) -> None:
+    def _answer(self, call: bytes, stop: Stop) -> None:
+        self._link.stop = stop
         try:
             what, arguments = pickle.loads(call)
             if self._service is None:
@@ -324,6 +328,8 @@ def _portable(error: Exception) -> Exception:
     """The error as the parent can read it, without the modules that only the child has loaded."""
     if isinstance(error, UserError):
         return error if type(error).__module__ == UserError.__module__ else UserError(str(error))
+    if isinstance(error, MemoryError):
+        return UserError(NO_MEMORY)
     if type(error).__module__ == "builtins":
         with contextlib.suppress(Exception):
             return pickle.loads(pickle.dumps(error)) if error.args else error

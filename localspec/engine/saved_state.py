@@ -64,6 +64,16 @@ class ModelFile:
         self._loaded = self._stamps()
         self._digest: str | None = None
 
+    @property
+    def name(self) -> str:
+        """Of the first file."""
+        return self._files[0].name
+
+    @property
+    def stamps(self) -> list[tuple[int, int]]:
+        """Bytes and time of change of every file, as they were before it was loaded; empty where one was gone."""
+        return self._loaded
+
     def identity(self) -> dict[str, object] | None:
         """None when the files have changed since they were loaded: then nobody knows which weights are in memory."""
         if not self._loaded or self._stamps() != self._loaded:

@@ -4,6 +4,8 @@ import statistics
 from dataclasses import dataclass, field
 from enum import Enum
 
+from localspec.engine.rates import ratio
+
 NO_DRAFTER = "none"
 
 
@@ -135,17 +137,17 @@ class Totals:
     @property
     def tokens_per_step(self) -> float | None:
         """Tokens emitted / all target passes, undrafted ones included; None before the first."""
-        return self.tokens / self.steps if self.steps else None
+        return ratio(self.tokens, self.steps)
 
     @property
     def acceptance_rate(self) -> float | None:
         """Accepted / drafted; None while nothing has been drafted."""
-        return self.accepted / self.drafted if self.drafted else None
+        return ratio(self.accepted, self.drafted)
 
     @property
     def ms_per_token(self) -> float | None:
         """Milliseconds of a token, everything included; None before the first."""
-        return 1000 * self.decode_seconds / self.tokens if self.tokens else None
+        return ratio(1000 * self.decode_seconds, self.tokens)
 
     @property
     def host_ms_per_step(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -113,6 +113,8 @@ class Catalog:
 
     pairs: tuple[Pair, ...]
     models: tuple[CatalogModel, ...]
+    problem: str = ""
+    """Why a person's own catalog is not in it: a sentence, empty where it is, or there is none."""
 
     def get(self, name: str) -> Pair | CatalogModel | None:
         """The pair or else the model with exactly this name, in any case."""
@@ -120,15 +122,15 @@ class Catalog:
 
     def find(self, name: str) -> Pair | CatalogModel:
         """The pair or else the model that is meant: by name, or by a beginning that only one has. Raises UserError."""
-        return _find(name, self._all(), "model or pair")
+        return self._find(name, self._all(), "model or pair")
 
     def pair(self, name: str) -> Pair:
         """The pair that is meant, as in `find`. Raises UserError."""
-        return _find(name, _by_name(self.pairs), "pair")
+        return self._find(name, _by_name(self.pairs), "pair")
 
     def model(self, name: str) -> CatalogModel:
         """The model that is meant, as in `find`. Raises UserError."""
-        return _find(name, _by_name(self.models), "model")
+        return self._find(name, _by_name(self.models), "model")
 
     def model_of(self, path: Path) -> CatalogModel | None:
         """The model whose file this is, by the file's name: one of the catalog's, or another quantization of one."""
@@ -140,6 +142,13 @@ class Catalog:
     def pairs_with(self, model: CatalogModel) -> tuple[Pair, ...]:
         """The pairs whose target is `model`."""
         return tuple(pair for pair in self.pairs if pair.target == model)
+
+    def _find(self, name: str, items: Mapping[str, Named], kind: str) -> Named:
+        try:
+            return _find(name, items, kind)
+        except UserError as error:
+            # What is missing may stand in the catalog that cannot be read.
+            raise (UserError(self.problem) if self.problem else error) from None
 
     def _all(self) -> dict[str, CatalogModel | Pair]:
         everything: dict[str, CatalogModel | Pair] = {**_by_name(self.models)}
@@ -153,6 +162,15 @@ def load_catalog(user_file: Path | None = None) -> Catalog:
     from localspec.hub.catalog_file import read_catalog
 
     return read_catalog(user_file)
+
+
+def usable_catalog(user_file: Path) -> Catalog:
+    """The same, but a person's own catalog that cannot be used only leaves us with ours, and `Catalog.problem` says why: it
+    must not hide what is installed."""
+    try:
+        return load_catalog(user_file)
+    except UserError as error:
+        return replace(load_catalog(), problem=str(error))
 
 
 def model_stem(file_name: str) -> str:

@@ -136,6 +136,8 @@ def _model(name: str, table: Mapping[str, Any]) -> CatalogModel:
     if not _REPOSITORY.fullmatch(values["repository"]):
         raise _BadCatalogError(f"repository of {where} is not written as user/repo")
     shape = ModelShape(**_checked(f"the shape of {where}", values["shape"], _SHAPE_KEYS, _SHAPE_OPTIONAL))
+    if not values["parameters"]:
+        raise _BadCatalogError(f"parameters of {where} is not a possible size")
     if shape.layers > MOST_LAYERS:
         raise _BadCatalogError(f"layers of {where} are more than the {MOST_LAYERS} that llama.cpp loads")
     found = [_file(where, number, item) for number, item in enumerate(values["files"], 1)]

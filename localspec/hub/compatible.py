@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localspec.engine.compatibility import common_vocabulary
 from localspec.engine.errors import ModelError
-from localspec.engine.gguf import GgufHeader, read_header, read_header_of
+from localspec.engine.gguf import GgufHeader, read_header_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -64,11 +63,6 @@ def match(target: GgufHeader, draft: GgufHeader) -> Match:
     """
     common = common_vocabulary(_Texts(target), _Texts(draft))
     return Match(common, tuple(_remarks(target, draft)))
-
-
-def match_files(target: Path, draft: Path) -> Match:
-    """The same for two files. Raises ModelError, also for a file that cannot be read."""
-    return match(read_header(target, keep=VOCABULARY), read_header(draft, keep=VOCABULARY))
 
 
 def may_match(target: GgufHeader, draft: GgufHeader) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,9 +12,9 @@ from localspec.engine.errors import UserError
 from localspec.hub.reference import HubReference
 from localspec.hub.remote import RemoteFile, quantization_of
 from localspec.settings import make_private
+from localspec.whole_file import locked, read_entries, write_whole
 
 ORIGINS_FILE = ".origins.json"
-_LOCK_FILE = ".origins.lock"
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,9 @@ class Origin:
 def read_origins(folder: Path) -> dict[str, Origin]:
     """What is known, by file name. Files that were put there by hand are missing, and a damaged list counts as empty."""
     found = {}
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        for name, entry in json.loads((folder / ORIGINS_FILE).read_text("utf-8")).items():
-            with contextlib.suppress(TypeError):
-                found[name] = Origin(**entry)
+    for name, entry in read_entries(folder / ORIGINS_FILE).items():
+        with contextlib.suppress(TypeError):
+            found[name] = Origin(**entry)
     return found
 
 
@@ -68,16 +65,12 @@ def record_origins(folder: Path, files: Mapping[str, RemoteFile]) -> None:
     """Remember where files, by their name in `folder`, come from, and forget those that are gone. Raises UserError."""
     try:
         make_private(folder)
-        with _locked(folder):
+        with locked(folder):
             known = {name: origin for name, origin in read_origins(folder).items() if (folder / name).exists()}
             for name, file in files.items():
                 known[name] = Origin(file.repository, file.path, file.commit, file.etag, file.size)
-            new = folder / f"{ORIGINS_FILE}.new"
-            new.write_text(
-                json.dumps({name: asdict(origin) for name, origin in known.items()}, indent=1) + "\n", "utf-8"
-            )
-            new.chmod(0o600)
-            new.replace(folder / ORIGINS_FILE)
+            listed = {name: asdict(origin) for name, origin in known.items()}
+            write_whole(folder / ORIGINS_FILE, (json.dumps(listed, indent=1) + "\n").encode())
     except OSError as error:
         raise UserError(
             f"{folder / ORIGINS_FILE} cannot be written ({error.strerror}): check the folder's permissions and its space."
@@ -101,13 +94,3 @@ def names_from(folder: Path, reference: HubReference) -> list[str]:
 def _is_first(name: str) -> bool:
     stem, _, count = name.lower().removesuffix(".gguf").rpartition("-of-")
     return not (len(count) == 5 and count.isdigit() and stem) or stem.endswith("-00001")
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

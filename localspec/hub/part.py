@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from localspec.hub.remote import RemoteFile
 from localspec.hub.starter import sync_folder
+from localspec.whole_file import from_json, write_whole
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -126,10 +127,9 @@ class Part:
             "etag": self.file.etag,
             "size": self.file.size,
         }
+        # Only one process has claimed it.
         new = self._note.with_name(self._note.name + ".new")
-        new.write_text(json.dumps(note, indent=2) + "\n", "utf-8")
-        new.chmod(0o600)
-        new.replace(self._note)
+        write_whole(self._note, (json.dumps(note, indent=2) + "\n").encode(), part=new, sync=False)
 
 
 def part_bytes(target: Path, file: RemoteFile) -> int:
@@ -202,7 +202,7 @@ def _remove_unlocked(path: Path, note: Path) -> None:
 
 def _read_note(path: Path) -> dict[str, object]:
     try:
-        note = json.loads(path.read_text("utf-8"))
+        note = from_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}

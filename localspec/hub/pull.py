@@ -6,7 +6,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from localspec.engine.errors import UserError
+from localspec.engine.errors import ModelError, UserError
+from localspec.engine.gguf import inspect
 from localspec.hub.catalog import Catalog
 from localspec.hub.crew import Crew, Job
 from localspec.hub.download import Download, megabytes
@@ -14,12 +15,12 @@ from localspec.hub.hub_client import Hub
 from localspec.hub.machine import Machine, this_machine
 from localspec.hub.origins import is_here, record_origins
 from localspec.hub.part import SUFFIX, sweep
-from localspec.hub.plan import Plan, PlannedFile, PlannedStarter, plan
+from localspec.hub.plan import Plan, PlannedFile, PlannedModel, PlannedStarter, plan
 from localspec.hub.reference import HubReference
 from localspec.hub.starter import STARTER, FetchCancelledError, Progress, Starter, fetch_starter
 from localspec.settings import make_private
 
-__all__ = ["Plan", "fetch", "fetch_first_model", "plan", "plan_stoppably"]
+__all__ = ["Plan", "fetch", "fetch_first_model", "plan", "plan_stoppably", "problem_of"]
 
 _MARGIN_BYTES = 256_000_000
 """What a full disk must keep: other programs need some, too."""
@@ -56,6 +57,19 @@ def fetch(
     if jobs:
         Crew(jobs).run(progress, cancelled, note)
     return [model.path for model in what.models] + ([what.starter.path] if what.starter else [])
+
+
+def problem_of(model: PlannedModel) -> str:
+    """Why a model that is here now cannot be used: a sentence, empty where it can. It may be just what the hub promised and
+    no model for all that."""
+    try:
+        inspect(model.path)
+    except ModelError as error:
+        why = str(error).rstrip(".").partition("; ")[0]
+        return (
+            f"{model.name} is here as the hub has it, but cannot be used ({why}): localspec rm {model.name} deletes it."
+        )
+    return ""
 
 
 def fetch_first_model(

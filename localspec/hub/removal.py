@@ -68,11 +68,7 @@ def removal(name: str, folder: Path, catalog: Catalog) -> Removal:
 
 def delete(what: Removal) -> None:
     """Delete the files. Raises UserError for the first that cannot be; the rest stays."""
-    for file in what.files:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise UserError(f"{file} cannot be deleted ({error.strerror}): check the folder's permissions.") from error
+    # First what may be on its way now: nothing is deleted then.
     for target in what.begun:
         try:
             remove_part(target)
@@ -82,6 +78,11 @@ def delete(what: Removal) -> None:
             raise UserError(
                 f"What has come of {target} cannot be deleted ({error.strerror}): check the folder's permissions."
             ) from error
+    for file in what.files:
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{file} cannot be deleted ({error.strerror}): check the folder's permissions.") from error
 
 
 def _meant(

@@ -140,6 +140,8 @@ def _named(ref: str, models: Path, catalog: Callable[[], Catalog]) -> Path:
             known = catalog().find(name)
     if known is not None:
         raise ModelError(f"{known.name} is not installed: localspec pull {known.name} downloads it.")
+    if problem := catalog().problem:
+        raise ModelError(problem)
     raise ModelError(
         f"No model called {_shown(ref)} is installed: give the path of a .gguf file or the name of an installed model"
         f"{_offer(models, name)}."

@@ -13,6 +13,7 @@ from localspec.engine.errors import Interrupted
 from localspec.engine.llama import Context, ContextSettings
 from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish
+from localspec.engine.stop import Stop
 from localspec.engine.text import TextStream
 from localspec.measure.prompts import Prompt
 from localspec.measure.recording import BRANCH, Recorder, Recording, Source
@@ -79,22 +80,22 @@ class Answering:
             )
             self._draft_context = Context(engine.draft, settings)
 
-    def answer(self, prompt: Prompt, tokens: Sequence[int], stopping: Callable[[], bool]) -> Answers | None:
+    def answer(self, prompt: Prompt, tokens: Sequence[int], stop: Stop) -> Answers | None:
         """The answers to one prompt, whose token ids these are, at least two; None when it was stopped."""
-        if stopping():
+        if stop.asked:
             return None
         try:
             if self._draft_context is None:
-                return self._plain(prompt, tokens, stopping)
-            greedy = self._follow(self._draft_context, prompt, tokens, GREEDY)
-            sampled = self._follow(self._draft_context, prompt, tokens, UNCUT)
+                return self._plain(prompt, tokens, stop)
+            with stop.ending(self._interrupt):
+                greedy = self._follow(self._draft_context, prompt, tokens, GREEDY)
+                sampled = self._follow(self._draft_context, prompt, tokens, UNCUT)
         except Interrupted:
             return None
         return Answers(prompt.id, prompt.category, np.array(tokens, np.int32), greedy.recording.answer, greedy, sampled)
 
-    def stop(self) -> None:
-        """End what is under way, from any thread."""
-        self._engine.stop()
+    def _interrupt(self) -> None:
+        self._engine.interrupt()
         if self._draft_context:
             self._draft_context.interrupt()
 
@@ -146,16 +147,10 @@ class Answering:
 
         return ends
 
-    def _plain(self, prompt: Prompt, tokens: Sequence[int], stopping: Callable[[], bool]) -> Answers | None:
+    def _plain(self, prompt: Prompt, tokens: Sequence[int], stop: Stop) -> Answers | None:
         """Without a draft model the engine's own plain decoding is all there is."""
-
-        def reading(_done: int, _total: int) -> None:
-            # The engine forgets a stop that came before the answer had begun.
-            if stopping():
-                self._engine.stop()
-
         options = Options(sampling=GREEDY, drafter="none", seed=self._seed, max_tokens=self._longest, stop=self._stop)
-        steps = list(self._engine.generate(tokens, options, reading))
+        steps = list(self._engine.generate(tokens, options, stop=stop))
         if steps[-1].finish is Finish.INTERRUPTED:
             return None
         answer = [token for step in steps for token in step.tokens]

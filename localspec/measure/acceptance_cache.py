@@ -4,10 +4,10 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from localspec.engine.llama import version
 from localspec.measure.acceptance_answers import Answers, Followed
 from localspec.measure.prompts import Prompt
 from localspec.measure.recording import PER_POSITION, Recording, Source
+from localspec.measure.wall_clock import TimedPrompt
+from localspec.whole_file import private_folder, whole_file
 
 _VERSION = 1
 _NAME_LENGTH = 24
@@ -40,7 +42,7 @@ class AnswerCache:
 
     def __init__(self, folder: Path) -> None:
         """`folder` need not exist."""
-        self._folder = folder
+        self.folder = folder
 
     def find(self, prompt: Prompt, tokens: Sequence[int]) -> Answers | None:
         """The answers to a prompt, whose token ids these are; None where there are none, or none that can be read."""
@@ -53,18 +55,30 @@ class AnswerCache:
 
     def keep(self, prompt: Prompt, tokens: Sequence[int], answers: Answers) -> None:
         """Write them, whole or not at all. Raises OSError."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(prompt, tokens)
-        part = path.with_name(path.name + ".part")
-        try:
-            with part.open("wb") as file:
-                np.savez_compressed(file, **_arrays(answers))  # type: ignore[arg-type]
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
 
-    def _path(self, prompt: Prompt, tokens: Sequence[int]) -> Path:
-        return self._folder / f"{_digest(prompt.id, prompt.category, list(tokens))}.npz"
+        def write(file: BinaryIO) -> None:
+            np.savez_compressed(file, **_arrays(answers))  # type: ignore[arg-type]
+
+        self._write(self._path(prompt, tokens), write)
+
+    def find_timed(self, prompt: Prompt, tokens: Sequence[int]) -> TimedPrompt | None:
+        """What the clock has said of a prompt; None as in `find`."""
+        try:
+            return TimedPrompt.read(json.loads(self._path(prompt, tokens, ".json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            return None
+
+    def keep_timed(self, prompt: Prompt, tokens: Sequence[int], timed: TimedPrompt) -> None:
+        """Write it likewise. Raises OSError."""
+        self._write(self._path(prompt, tokens, ".json"), lambda file: file.write(json.dumps(asdict(timed)).encode()))
+
+    def _write(self, path: Path, write: Callable[[BinaryIO], object]) -> None:
+        private_folder(self.folder)
+        with whole_file(path, sync=False) as file:
+            write(file)
+
+    def _path(self, prompt: Prompt, tokens: Sequence[int], ending: str = ".npz") -> Path:
+        return self.folder / f"{_digest(prompt.id, prompt.category, list(tokens))}{ending}"
 
 
 def _digest(*parts: object) -> str:

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Any
 
@@ -18,22 +18,24 @@ from localspec.measure.acceptance_table import (
     LOOKUP,
     AnswerFigures,
     Counted,
+    MeasuredDevice,
     Share,
     TaskFigures,
     by_task,
     draft_arm,
 )
 from localspec.measure.charts import Chart, acceptance_by_position_chart
-from localspec.measure.profiles import Profile
 from localspec.measure.report import printable
 from localspec.measure.text_plot import Look, draw
+from localspec.measure.wall_clock import TimedPrompt, Timings, by_arm, differing, speedup
 
 _DIGITS = 6
 _CURVE = (1, 2, 3, 5, 9, 17, 33)
 """Widths that a person is shown."""
 _LONGEST_NAME = 60
 _COLUMNS_OF_TERMINAL = 80
-_LABEL = 42
+_LABEL, _CELL, _TIMED_CELL = 42, 11, 9
+"""A table with timed speedups has a column more."""
 _ARMS = (*(draft_arm(length) for length in LENGTHS), LOOKUP, AUTO)
 _ALL = "all"
 
@@ -48,23 +50,26 @@ class AcceptanceSummary:
     longest: int
     """Tokens of an answer."""
     seed: int
-    device: Profile
+    device: MeasuredDevice
     """What passes cost here."""
     prompts: int
     """How many there were."""
     skipped: tuple[str, ...]
     """Names of the prompts that do not fit into the context."""
     figures: tuple[AnswerFigures, ...]
+    timed: tuple[TimedPrompt | None, ...] | None = None
+    """Of each of these answers, real ones to the same prompt; None where none were asked for."""
 
     @classmethod
     def of(
         cls,
         engine: Engine,
-        device: Profile,
+        device: MeasuredDevice,
         asked: tuple[int, int],
         prompts: int,
         skipped: Sequence[str],
         figures: Sequence[AnswerFigures],
+        timed: Sequence[TimedPrompt | None] | None = None,
     ) -> "AcceptanceSummary":
         """`asked`: the longest answer and the seed."""
         draft = engine.settings.draft
@@ -78,12 +83,13 @@ class AcceptanceSummary:
             prompts=prompts,
             skipped=tuple(skipped),
             figures=tuple(figures),
+            timed=None if timed is None else tuple(timed),
         )
 
     @property
     def complete(self) -> bool:
-        """Whether every prompt that fits has been answered."""
-        return len(self.figures) == self.prompts - len(self.skipped)
+        """Whether every prompt that fits has been answered, and timed where that was asked for."""
+        return len(self.figures) == self.prompts - len(self.skipped) and None not in (self.timed or ())
 
     @property
     def tasks(self) -> dict[str, TaskFigures]:
@@ -94,6 +100,11 @@ class AcceptanceSummary:
     def overall(self) -> TaskFigures | None:
         """All answers together; None before the first."""
         return TaskFigures(self.figures) if self.figures else None
+
+    def timings(self, category: str | None = None) -> Timings:
+        """Of the prompts of a task, or of all."""
+        pairs = zip(self.figures, self.timed or (), strict=False)
+        return by_arm([timed for figures, timed in pairs if category in (None, figures.category)])
 
     @property
     def draft_cost(self) -> float | None:
@@ -112,9 +123,9 @@ def text(summary: AcceptanceSummary, look: Look) -> str:
     lines = _wrapped(_about(summary), indent=10)
     tasks = dict(summary.tasks)
     for name, task in tasks.items():
-        lines += ["", f"{printable(name)[:_LONGEST_NAME]}, {_size(task)}", *_block(task)]
+        lines += ["", f"{printable(name)[:_LONGEST_NAME]}, {_size(task)}", *_block(task, summary.timings(name))]
     if summary.overall and len(tasks) > 1:
-        lines += ["", f"all tasks, {_size(summary.overall)}", *_block(summary.overall)]
+        lines += ["", f"all tasks, {_size(summary.overall)}", *_block(summary.overall, summary.timings())]
     if summary.draft and summary.figures:
         lines += ["", *draw(chart(summary), look)]
     return "\n".join([*lines, "", *_wrapped(_remarks(summary), indent=2)]) + "\n"
@@ -125,7 +136,7 @@ def _size(task: TaskFigures) -> str:
     return f"{count} {'answer' if count == 1 else 'answers'}, {task.tokens} tokens"
 
 
-def _block(task: TaskFigures) -> Iterator[str]:
+def _block(task: TaskFigures, timings: Timings) -> Iterator[str]:
     shares = {
         "draft's first choice is the target's": task.greedy,
         "draft sampled, on the same text": task.sampled,
@@ -136,20 +147,23 @@ def _block(task: TaskFigures) -> Iterator[str]:
     for label, share in shares.items():
         if share:
             yield _row(label, *map(_percent, (share.mean, share.least, share.largest)))
-    yield _row("tokens per step, and modelled speedup", "replayed", "formula", "modelled")
+    narrow = _TIMED_CELL if timings else _CELL
+    yield _row(
+        "tokens per step, and speedup", "replayed", "formula", "modelled", "timed" if timings else "", cell=narrow
+    )
     labels = {draft_arm(length): f"draft model, {length} tokens" for length in LENGTHS}
     labels |= {LOOKUP: f"lookup, n-grams {LONGEST_NGRAM} to 1, {COPIED} tokens", AUTO: "localspec (auto)"}
     formulas = {draft_arm(length): task.formula(length) for length in LENGTHS}
     for arm, label in labels.items():
         if (steps := task.tokens_per_step(arm)) is not None:
-            gain = f"{_number(task.modelled_speedup(arm))}x"
-            yield _row(label, _number(steps), _number(formulas.get(arm)), gain)
-    yield _row("lookup: steps with a proposal", _percent(task.steps_with_proposal))
-    yield _row("lookup: proposals with a token accepted", _percent(task.proposals_with_hit))
+            gains = _times(task.modelled_speedup(arm)), _times(speedup(timings, arm))
+            yield _row(label, _number(steps), _number(formulas.get(arm)), *gains, cell=narrow)
+    yield _row("lookup: steps with a proposal", _percent(task.steps_with_proposal), cell=narrow)
+    yield _row("lookup: proposals with a token accepted", _percent(task.proposals_with_hit), cell=narrow)
 
 
-def _row(label: str, *cells: str) -> str:
-    return f"  {label.ljust(_LABEL)}{''.join(cell.rjust(11) for cell in cells)}".rstrip()
+def _row(label: str, *cells: str, cell: int = _CELL) -> str:
+    return f"  {label.ljust(_LABEL)}{''.join(words.rjust(cell) for words in cells)}".rstrip()
 
 
 def markdown(summary: AcceptanceSummary) -> str:
@@ -159,13 +173,16 @@ def markdown(summary: AcceptanceSummary) -> str:
     headings += [f"tokens/step {k} (formula)" for k in ks]
     headings += ["lookup tokens/step", "steps with a proposal", "proposals with a hit", "auto tokens/step"]
     headings += [f"modelled speedup, {arm}" for arm in _ARMS]
+    if summary.timed is not None:
+        headings += [f"timed speedup, {arm}" for arm in _ARMS]
     lines = [f"- {line}" for line in _about(summary)]
     lines += ["", _markdown_row(headings), "|---|" + "---:|" * (len(headings) - 1)]
-    tasks = dict(summary.tasks)
-    if summary.overall and len(tasks) > 1:
-        tasks |= {f"**{_ALL}**": summary.overall}
-    for name, task in tasks.items():
-        lines.append(_markdown_row([printable(name).replace("|", "\\|"), *_cells(task)]))
+    rows = [(printable(name).replace("|", "\\|"), task, summary.timings(name)) for name, task in summary.tasks.items()]
+    if summary.overall and len(rows) > 1:
+        rows.append((f"**{_ALL}**", summary.overall, summary.timings()))
+    for name, task, timings in rows:
+        timed = [] if summary.timed is None else [_times(speedup(timings, arm)) for arm in _ARMS]
+        lines.append(_markdown_row([name, *_cells(task), *timed]))
     return "\n".join([*lines, "", *(f"- {remark}" for remark in _remarks(summary))]) + "\n"
 
 
@@ -181,8 +198,7 @@ def _cells(task: TaskFigures) -> Iterator[str]:
     yield _percent(task.proposals_with_hit)
     yield _number(task.tokens_per_step(AUTO))
     for arm in _ARMS:
-        gain = task.modelled_speedup(arm)
-        yield "" if gain is None else f"{gain:.2f}x"
+        yield _times(task.modelled_speedup(arm))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -195,6 +211,10 @@ def _percent(share: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
+
+
+def _times(gain: float | None) -> str:
+    return "" if gain is None else f"{gain:.2f}x"
 
 
 def _ms(value: float) -> str:
@@ -218,15 +238,21 @@ def _about(summary: AcceptanceSummary) -> Iterator[str]:
 
 def _remarks(summary: AcceptanceSummary) -> Iterator[str]:
     if summary.figures:
-        yield (
-            "Speedups are modelled from what passes cost above, not timed; localspec bench times them. "
-            "docs/measure.md defines every number."
-        )
+        timed = "--wall-clock times real answers"
+        if summary.timed is not None:
+            timed = "timed ones are by the clock on the wall"
+        yield f"Modelled speedups come from what passes cost above; {timed}. docs/measure.md defines every number."
+    if summary.device.estimated:
+        widths = ", ".join(map(str, summary.device.estimated))
+        yield f"passes over {widths} tokens are not measured but estimated from the others: there was no time for them"
+    if summary.timed and (found := ", ".join(f"{arm} {count}" for arm, count in differing(summary.timed))):
+        yield f"timed texts that are not plain decoding's: {found} (passes of different widths round differently)"
     if summary.skipped:
         count = len(summary.skipped)
         yield f"left out, because they do not fit into the context: {count} of {summary.prompts} prompts"
     if not summary.complete:
-        yield f"interrupted after {len(summary.figures)} of {summary.prompts - len(summary.skipped)} prompts"
+        timed = "" if summary.timed is None else f", {sum(one is not None for one in summary.timed)} of them timed"
+        yield f"interrupted after {len(summary.figures)} of {summary.prompts - len(summary.skipped)} prompts{timed}"
 
 
 def document(summary: AcceptanceSummary) -> dict[str, Any]:
@@ -245,18 +271,24 @@ def document(summary: AcceptanceSummary) -> dict[str, Any]:
         },
         "max_tokens": summary.longest,
         "seed": summary.seed,
-        "cost_curve": [{"width": width, "ms": _rounded(device.target_ms(width))} for width in device.widths],
+        "cost_curve": [
+            {"width": width, "ms": _rounded(device.target_ms(width)), "measured": width not in device.estimated}
+            for width in device.widths
+        ],
         "draft_ms": _rounded(device.draft_ms(1)) if summary.draft else None,
         "draft_cost": _rounded(summary.draft_cost),
         "complete": summary.complete,
         "skipped": list(summary.skipped),
-        "tasks": {name: _task(task) for name, task in summary.tasks.items()},
-        "overall": _task(summary.overall) if summary.overall else None,
-        "prompts": [_answer(answer) for answer in summary.figures],
+        "tasks": {name: _task(task, summary.timings(name)) for name, task in summary.tasks.items()},
+        "overall": _task(summary.overall, summary.timings()) if summary.overall else None,
+        "prompts": [
+            _answer(answer, timed)
+            for answer, timed in zip(summary.figures, summary.timed or [None] * len(summary.figures), strict=True)
+        ],
     }
 
 
-def _task(task: TaskFigures) -> dict[str, Any]:
+def _task(task: TaskFigures, timings: Timings) -> dict[str, Any]:
     return {
         "answers": len(task.answers),
         "tokens": task.tokens,
@@ -279,6 +311,16 @@ def _task(task: TaskFigures) -> dict[str, Any]:
         },
         "auto": {"tokens_per_step": _rounded(task.tokens_per_step(AUTO))},
         "modelled_speedup": {arm: _rounded(task.modelled_speedup(arm)) for arm in _ARMS},
+        "wall_clock": {
+            arm: {
+                "tokens": timed.tokens,
+                "steps": timed.steps,
+                "ms_per_token": _rounded(timed.ms_per_token),
+                "speedup": _rounded(speedup(timings, arm)),
+            }
+            for arm, timed in timings.items()
+        }
+        or None,
     }
 
 
@@ -288,7 +330,7 @@ def _share(share: Share | None) -> dict[str, float | None] | None:
     return {"mean": _rounded(share.mean), "min": _rounded(share.least), "max": _rounded(share.largest)}
 
 
-def _answer(answer: AnswerFigures) -> dict[str, Any]:
+def _answer(answer: AnswerFigures, timed: TimedPrompt | None) -> dict[str, Any]:
     def share(counted: Counted | None) -> float | None:
         return _rounded(counted.share) if counted else None
 
@@ -301,6 +343,11 @@ def _answer(answer: AnswerFigures) -> dict[str, Any]:
         "lookup_acceptance": share(answer.copied),
         "sampled_text_acceptance": share(answer.sampled_text),
         "steps": {arm: run.steps for arm, run in answer.runs.items()},
+        "wall_clock": timed
+        and {
+            "day": timed.day,
+            "arms": {arm: {**asdict(one), "ms": _rounded(one.ms)} for arm, one in timed.arms.items()},
+        },
     }
 
 

@@ -5,7 +5,7 @@ over the answers, so that a long one does not count more. Speedups are modelled:
 takes what the measured cost curve says, and nothing else takes time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from localspec.engine import policy
 from localspec.engine.chain import Chain
 from localspec.engine.costs import MEASURED_WIDTHS, CostCurve, Costs
-from localspec.engine.drafters.lookup import Lookup
+from localspec.engine.drafters.place import PlaceLookup, Span
 from localspec.engine.fixed import Fixed
 from localspec.engine.measuring import DRAFT_WIDTHS
 from localspec.engine.options import DEFAULT_LENGTHS
@@ -32,6 +32,21 @@ LONGEST_NGRAM, COPIED = 3, 10
 """Prompt lookup as it is usually deployed: the last 3 tokens, else 2, else 1, and a copy of up to 10."""
 LOOKUP, AUTO = "lookup", "auto"
 _PAIR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What localspec's own lookup knows of a text besides its tokens."""
+
+    piece: Callable[[int], bytes]
+    """The bytes of a token."""
+    documents: Callable[[Sequence[int]], Sequence[Span]]
+    """Which tokens of a prompt are texts that the answer may copy or edit."""
+
+    @classmethod
+    def of_no_documents(cls) -> "Reading":
+        """Where nothing is known but the tokens."""
+        return cls(lambda _token: b"", lambda _tokens: ())
 
 
 def draft_arm(length: int) -> str:
@@ -185,9 +200,11 @@ def _mean(values: Iterable[float]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def figures_of(answers: Sequence[Answers], device: Profile) -> list[AnswerFigures]:
-    """Every answer, in this order: `auto` learns from one to the next. `device`: what passes cost."""
-    replays = _PairReplays(device) if any(one.greedy for one in answers) else _LookupReplays(device)
+def figures_of(answers: Sequence[Answers], device: Profile, reading: Reading | None = None) -> list[AnswerFigures]:
+    """Every answer, in this order: `auto` learns from one to the next. `device`: what passes cost. `reading`: how `auto` sees
+    the documents of a prompt."""
+    replays_of = _PairReplays if any(one.greedy for one in answers) else _LookupReplays
+    replays = replays_of(device, reading or Reading.of_no_documents())
     return [_figures(one, device, replays) for one in answers]
 
 
@@ -222,9 +239,9 @@ def _overlap(followed: Followed | None) -> Counted | None:
 class _LookupReplays:
     """Answers written again without a draft model: `auto` can only copy then."""
 
-    def __init__(self, device: Profile) -> None:
-        self._device = device
-        self._lookup = Lookup()
+    def __init__(self, device: Profile, reading: Reading) -> None:
+        self._device, self._documents = device, reading.documents
+        self._lookup = PlaceLookup(reading.piece)
         curve = CostCurve.measured({width: device.target_ms(width) for width in device.widths})
         self._alone = policy.Session(Chain(Costs(curve), self._lookup, None))
 
@@ -234,17 +251,19 @@ class _LookupReplays:
 
     def _auto(self, answers: Answers) -> Totals:
         """localspec's own policy, with all it learns from answer to answer."""
+        prompt = answers.prompt.tolist()
         self._lookup.rewind(0)
-        self._lookup.observe(answers.prompt.tolist())
+        self._lookup.observe(prompt)
+        self._lookup.begin(self._documents(prompt))
         return run_loop(answers, self._device, _auto(self._alone), (self._lookup,))
 
 
 class _PairReplays(_LookupReplays):
     """Answers written again with both drafters."""
 
-    def __init__(self, device: Profile) -> None:
-        super().__init__(device)
-        self._fixed, self._learning = Session(device), Session(device)
+    def __init__(self, device: Profile, reading: Reading) -> None:
+        super().__init__(device, reading)
+        self._fixed, self._learning = Session(device), Session(device, PlaceLookup(reading.piece))
 
     def runs(self, answers: Answers) -> dict[str, Run]:
         """By arm."""
@@ -256,7 +275,7 @@ class _PairReplays(_LookupReplays):
         return drafted | super().runs(answers)
 
     def _auto(self, answers: Answers) -> Totals:
-        return self._learning.replay(_followed(answers).recording, _auto)
+        return self._learning.replay(_followed(answers).recording, _auto, self._documents(answers.prompt.tolist()))
 
 
 def _followed(answers: Answers) -> Followed:
@@ -338,6 +357,8 @@ class MeasuredDevice(Profile):
 
     draft_curve: Profile | None = None
     """Passes of the draft model, as if it were a target."""
+    estimated: tuple[int, ...] = ()
+    """Widths of target passes that there was no time to measure."""
 
     def draft_ms(self, width: int) -> float:
         """Time of a pass of the draft model: a straight line between the measured widths."""
@@ -352,4 +373,5 @@ def device_of(costs: Costs) -> MeasuredDevice:
 
     source = "measured when the models were loaded"
     draft = Profile("draft model", source, points(costs.draft, DRAFT_WIDTHS), 0.0, 0.0) if costs.draft else None
-    return MeasuredDevice("this machine", source, points(costs.target, MEASURED_WIDTHS), 0.0, 0.0, draft)
+    estimated = tuple(sorted(set(MEASURED_WIDTHS) - set(costs.target.table())))
+    return MeasuredDevice("this machine", source, points(costs.target, MEASURED_WIDTHS), 0.0, 0.0, draft, estimated)

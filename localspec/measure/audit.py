@@ -19,6 +19,7 @@ from localspec.engine.errors import Interrupted
 from localspec.engine.evaluator import Evaluator
 from localspec.engine.sampling import log_probability
 from localspec.engine.step import Finish
+from localspec.engine.stop import Stop
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Where the classes of gaps begin, in logits; the last one is open."""
@@ -81,7 +82,8 @@ class Audit:
 
     @property
     def wide(self) -> int:
-        """How many of them came from passes over more than one token: only these can have flipped by rounding."""
+        """How many of them came from passes over more than one token. Rounding can only make a token flip that came from such
+        a pass, or has one of them in its context."""
         return sum(token.width > 1 for token in self.judged)
 
     @property
@@ -116,7 +118,7 @@ class Audit:
 
     def by_context(self) -> dict[object, tuple[int, int]]:
         """The same by the length of the context: up to 256 tokens, and longer."""
-        return self.by(lambda token: f"up to {_SHORT}" if token.position <= _SHORT else f"over {_SHORT}")
+        return self.by(lambda token: f"up to {_SHORT}" if token.position <= _SHORT else f"{_SHORT + 1} and more")
 
 
 class AuditProgress(Protocol):
@@ -127,16 +129,32 @@ class AuditProgress(Protocol):
 
 
 def audit(
-    engine: Engine, prompts: Sequence[Sequence[int]], arms: Sequence[Options], progress: AuditProgress | None = None
+    engine: Engine,
+    prompts: Sequence[Sequence[int]],
+    arms: Sequence[Options],
+    progress: AuditProgress | None = None,
+    stop: Stop | None = None,
 ) -> Audit:
-    """Answer every prompt with every arm, greedily, and judge every token of the answers. `engine.stop()` ends it with what
-    has been judged so far."""
+    """Answer every prompt with every arm, greedily, and judge every token of the answers. `stop` ends it with what has been
+    judged so far."""
+    stop = stop or Stop()
+    with stop.ending(engine.interrupt):
+        return _audited(engine, prompts, arms, progress, stop)
+
+
+def _audited(
+    engine: Engine,
+    prompts: Sequence[Sequence[int]],
+    arms: Sequence[Options],
+    progress: AuditProgress | None,
+    stop: Stop,
+) -> Audit:
     found, total = Audit(), len(prompts) * len(arms)
     try:
         for number, (prompt, arm) in enumerate((prompt, arm) for prompt in prompts for arm in arms):
             if progress and progress(number, total) is False:
                 raise Interrupted
-            written = write(engine, prompt, arm)
+            written = write(engine, prompt, arm, stop)
             judged = list(judge(engine.target_context, written))
             found.judged += judged
             narrow = [token.logprob for token in judged]
@@ -146,13 +164,13 @@ def audit(
     return found
 
 
-def write(engine: Engine, prompt: Sequence[int], arm: Options) -> Written:
+def write(engine: Engine, prompt: Sequence[int], arm: Options, stop: Stop | None = None) -> Written:
     """A greedy answer from an empty cache. Raises Interrupted."""
     # What an earlier answer has left in the cache may have been read in passes of other widths.
     engine.target_context.truncate(0)
     sampling = replace(arm.sampling, temperature=0.0, repeat_penalty=1.0, frequency_penalty=0.0, presence_penalty=0.0)
     tokens, widths, drafters, logprobs = list[int](), list[int](), list[str](), list[float]()
-    for step in engine.generate(prompt, replace(arm, sampling=sampling, logprobs=True)):
+    for step in engine.generate(prompt, replace(arm, sampling=sampling, logprobs=True), stop=stop):
         if step.finish is Finish.INTERRUPTED:
             raise Interrupted
         tokens += step.tokens

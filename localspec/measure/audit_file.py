@@ -1,38 +1,27 @@
 """What the last audit of a model has found, kept until another one is made or the model is opened in another way."""
 
-import json
-import os
+import contextlib
 import time
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from localspec.measure.audit import Audit
+from localspec.measure.ages import ago
+from localspec.whole_file import put_entry, read_entries
+
+if TYPE_CHECKING:
+    from localspec.measure.audit import Audit
 
 AUDIT_FILE = "audits.json"
 
 
-def audit_key(model: Path, threads: int, kv_type: str, gpu_layers: int) -> str:
-    """What a verdict holds for: the file of the target, how it is opened, and the library that opens it."""
-    try:
-        library = version("llama-cpp-python")
-    except PackageNotFoundError:
-        library = "unknown"
-    try:
-        state = model.stat()
-    except OSError:
-        return ""
-    file = f"{model.name}/{state.st_size}/{state.st_mtime_ns}"
-    return f"{file}/gpu{gpu_layers}/threads{threads}/{kv_type}/llama-cpp-python {library}"
-
-
-def keep_audit(folder: Path, key: str, audit: Audit, draft: str | None) -> None:
-    """Keep a verdict in the cache folder, which exists. One that cannot be kept is only said once."""
-    if not key or not audit.wide:
+def keep_audit(folder: Path, opened: str, audit: "Audit", draft: str | None) -> None:
+    """Keep a verdict in the cache folder, which exists. `opened`: what it holds for, by Engine.opened. One that cannot be
+    kept is only said once."""
+    if not opened or not audit.wide:
         return
     found = {
-        "day": time.strftime("%Y-%m-%d"),
+        "measured": int(time.time()),
         "draft": draft,
         "tokens": audit.tokens,
         "wide": audit.wide,
@@ -40,40 +29,33 @@ def keep_audit(folder: Path, key: str, audit: Audit, draft: str | None) -> None:
         "max_gap": round(audit.max_gap, 4),
         "longest": max(token.position for token in audit.judged),
     }
-    file = folder / AUDIT_FILE
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        part.write_text(json.dumps({**_read(file), key: found}, indent=1), encoding="utf-8")
-        part.replace(file)
-    except OSError:
-        part.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        put_entry(folder / AUDIT_FILE, opened, found)
 
 
-def last_audit(folder: Path, model: Path, threads: int, kv_type: str, gpu_layers: int) -> str | None:
-    """A sentence about the last audit of `model` opened like that on this machine, None where there was none. `folder`: the
-    cache folder."""
-    found = _read(folder / AUDIT_FILE).get(audit_key(model, threads, kv_type, gpu_layers))
+def last_audit(folder: Path, opened: str, now: float | None = None) -> str | None:
+    """A sentence about the last audit of what was opened like that on this machine, with its age; None where there was none.
+    `folder`: the cache folder. `now`: in seconds since 1970; None: now."""
+    found = read_entries(folder / AUDIT_FILE).get(opened) if opened else None
     if not isinstance(found, Mapping):
         return None
     try:
         flips, tokens, gap = int(found["flips"]), int(found["tokens"]), float(found["max_gap"])
-        day, longest = str(found["day"]), int(found["longest"])
-    except (KeyError, TypeError, ValueError):
+        measured, longest = float(found["measured"]), int(found["longest"])
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return f"Audited on {day}: {verdict(flips, tokens, gap, longest)}"
+    when = ago(measured, time.time() if now is None else now)
+    return f"Audited {when}: {verdict(flips, tokens, gap, longest)}" if when else None
 
 
 def verdict(flips: int, tokens: int, gap: float, longest: int) -> str:
-    """The finding of an audit, in words."""
-    if flips:
-        behind = f"the top two at most {gap:.2f} logit apart"
-        return f"{flips} of {tokens} tokens would have been others by plain decoding, {behind}."
-    return f"none of {tokens} tokens would have been another by plain decoding, in contexts of up to {longest} tokens."
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    """The finding of an audit, in words. `gap`: the largest of a flipped token. `longest`: tokens of context."""
+    where = f"in contexts of up to {longest} tokens"
+    if not flips:
+        return f"none of {tokens} tokens would have been another by plain decoding, {where}."
+    others = "another" if flips == 1 else "others"
+    behind = "the written one is" if flips == 1 else "the written ones are at most"
+    return (
+        f"{flips} of {tokens} tokens would have been {others} by plain decoding, {where}; by its logits {behind} "
+        f"{gap:.2g} behind."
+    )

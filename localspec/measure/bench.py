@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from localspec.engine.drafters.place import Span
 from localspec.engine.engine import Engine, Options
 from localspec.engine.step import Finish, Totals
+from localspec.engine.stop import Stop
 from localspec.measure.arms import Arm
 from localspec.measure.profiles import Profile
 from localspec.measure.prompts import Prompt
@@ -16,6 +17,8 @@ from localspec.measure.replay import device_ms
 _WARM_UP = 8
 """Tokens written before anything is timed: the first passes of a loaded model are slower than all others."""
 _SEEDS = 1 << 32
+_LEAST_MS = 1e-3
+"""A clock that stands still makes no answer infinitely fast."""
 
 BenchProgress = Callable[[Prompt, Arm, int, int], None]
 """Called before each answer with its prompt and arm, how many answers are done and how many there will be."""
@@ -82,12 +85,13 @@ class Bench:
         prompts: Sequence[Prompt],
         repeats: int = 1,
         progress: BenchProgress | None = None,
-        stopping: Callable[[], bool] = lambda: False,
+        stop: Stop | None = None,
     ) -> Iterator[Round]:
         """Answer the first turn of every prompt, all of them `repeats` times over. From prompt to prompt another arm begins,
-        so that whatever changes while the machine is busy changes for all alike. Ends when `stopping`, without the round
-        under way."""
-        self._warm_up(prompts)
+        so that whatever changes while the machine is busy changes for all alike. Ends when `stop` is asked for, without the
+        round under way."""
+        stop = stop or Stop()
+        self._warm_up(prompts, stop)
         total = repeats * len(prompts) * len(self._arms)
         for number in range(repeats * len(prompts)):
             repeat, index = divmod(number, len(prompts))
@@ -97,31 +101,28 @@ class Bench:
             for place, arm in enumerate([*self._arms[start:], *self._arms[:start]]):
                 if progress:
                     progress(prompt, arm, number * len(self._arms) + place, total)
-                answer = self._answer(prompt, arm, repeat, stopping)
+                answer = self._answer(prompt, arm, repeat, stop)
                 if answer is None:
                     return
                 answers[arm.name] = answer
             yield Round(prompt, repeat, {arm.name: answers[arm.name] for arm in self._arms})
 
-    def _warm_up(self, prompts: Sequence[Prompt]) -> None:
+    def _warm_up(self, prompts: Sequence[Prompt], stop: Stop) -> None:
         if self._simulated or not prompts:
             return
         options = replace(self._options, drafter="none", max_tokens=_WARM_UP)
-        for _step in self._engine.generate(self._render(prompts[0].turns[0]), options):
+        for _step in self._engine.generate(self._render(prompts[0].turns[0]), options, stop=stop):
             pass
 
-    def _answer(self, prompt: Prompt, arm: Arm, repeat: int, stopping: Callable[[], bool]) -> Answer | None:
+    def _answer(self, prompt: Prompt, arm: Arm, repeat: int, stop: Stop) -> Answer | None:
         """None when it was stopped."""
         started = 0.0
 
         def reading(_done: int, _total: int) -> None:
             nonlocal started
-            # The engine forgets a stop that came before the answer had begun.
-            if stopping():
-                self._engine.stop()
             started = time.perf_counter()
 
-        if stopping():
+        if stop.asked:
             return None
         seed = ((self._options.seed or 0) + repeat) % _SEEDS
         options = replace(self._options, seed=seed)
@@ -129,11 +130,11 @@ class Bench:
         policy_ms: list[float] = []
         totals, ids = Totals(), self._render(prompt.turns[0])
         documents = self._documents(ids)
-        for step in self._engine.generate(ids, options, reading, self._makers[arm.name], documents):
+        for step in self._engine.generate(ids, options, reading, self._makers[arm.name], documents, stop):
             tokens.extend(step.tokens)
             totals.add(step)
             policy_ms.append(step.policy_ms)
-        ms = 1000 * (time.perf_counter() - started)
+        ms = max(_LEAST_MS, 1000 * (time.perf_counter() - started))
         if totals.finish is Finish.INTERRUPTED:
             return None
         if self._simulated:

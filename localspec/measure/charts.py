@@ -27,6 +27,8 @@ class Chart:
     lines: tuple[Line, ...]
     level: tuple[str, float] | None = None
     """A horizontal line to compare with, and what it is."""
+    in_sight: tuple[float, ...] = ()
+    """What the axis at the left shows, wherever the points are."""
 
 
 def tokens_per_step_chart(alphas: Sequence[float], lengths: Sequence[int] = LENGTHS_DRAWN) -> Chart:
@@ -74,6 +76,7 @@ def acceptance_by_position_chart(rates: Mapping[str, Sequence[float]]) -> Chart:
             Line(label, tuple(float(place) for place in range(1, len(shares) + 1)), tuple(map(float, shares)))
             for label, shares in rates.items()
         ),
+        in_sight=(0.0, 1.0),
     )
 
 

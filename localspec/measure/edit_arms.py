@@ -13,6 +13,7 @@ from localspec.engine.drafters.place import PlaceLookup
 from localspec.engine.errors import UserError
 from localspec.engine.fixed import Fixed
 from localspec.measure.baselines import BestSuffix, Copying, LongestMatch, PromptLookup, Rule
+from localspec.measure.edit_parts import PARTS, MakePlace
 from localspec.measure.edit_replay import EditAnswer, EditArm, Piece, Way
 from localspec.measure.realign import Realignment
 
@@ -73,6 +74,15 @@ def _weighing(make: Callable[[Piece], C], read: Callable[[C, EditAnswer], None])
     return lambda costs, piece: _Weighing(costs, make(piece), read)
 
 
+def _placing(name: str, make: MakePlace, learns: bool = True) -> EditArm:
+    return EditArm(
+        name,
+        learns,
+        _weighing(lambda piece: make(piece, None), _read_as_document),
+        _weighing(lambda piece: make(piece, {}), _read_as_document),
+    )
+
+
 def _following(rule: Callable[[], Rule]) -> Callable[[Costs, Piece], Way]:
     return lambda _costs, _piece: _Following(rule)
 
@@ -85,15 +95,18 @@ _ARMS = (
     EditArm(VOTES, True, _weighing(lambda _piece: Lookup(), _read_as_text)),
     EditArm(DIFF, True, _weighing(lambda _piece: Realignment(2), _read_as_source)),
     EditArm(DISTANCE, True, _weighing(lambda _piece: Realignment(1), _read_as_source)),
-    EditArm(PLACE, True, _weighing(PlaceLookup, _read_as_document)),
+    _placing(PLACE, PlaceLookup),
 )
-EDIT_ARMS = {arm.name: arm for arm in _ARMS}
+_NOTHING_BEFOREHAND = _placing("no-priors", lambda piece, _priors: PlaceLookup(piece, {}), learns=False)
+_PARTS = (*(_placing(name, make) for name, make in PARTS.items()), _NOTHING_BEFOREHAND)
+"""`place` with a part left out."""
+EDIT_ARMS = {arm.name: arm for arm in (*_ARMS, *_PARTS)}
 """By name."""
 
 
 def chosen_edit_arms(names: str | None) -> tuple[EditArm, ...]:
-    """Arms from their names, separated by commas, each once; all of them for None. Raises UserError for a name that is
-    none."""
+    """Arms from their names, separated by commas, each once; for None all but those with a part left out. Raises UserError
+    for a name that is none."""
     if names is None:
         return _ARMS
     wanted = dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip())

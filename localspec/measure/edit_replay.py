@@ -7,7 +7,7 @@ starts from a fresh copy of it and goes on learning within the pair.
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -73,7 +73,9 @@ class EditArm:
     learns: bool
     """Whether it remembers anything from answer to answer."""
     start: Callable[[Costs, Piece], Way]
-    """One that knows nothing yet but what passes cost and how tokens are spelled."""
+    """One that knows nothing yet but what passes cost, how tokens are spelled, and what is shipped."""
+    untaught: Callable[[Costs, Piece], Way] | None = None
+    """The same without what is shipped, which was learned from the design half; None where that is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,13 @@ class Replay:
             yield Replayed(edit.pair, totals.tokens, totals.steps, device_ms(totals) / self.profile.target_ms(1))
 
     def run_folds(self, edits: Sequence[EditAnswer]) -> Iterator[Replayed]:
-        """Every edit in its turn, after learning from the others: the pairs of every second text follow those of the rest,
-        and the other way round."""
+        """Every edit in its turn, after learning from the others alone: the pairs of every second text follow those of the
+        rest, and the other way round."""
+        arm = replace(self.arm, start=self.arm.untaught or self.arm.start)
         even = set(list(dict.fromkeys(edit.pair.document for edit in edits))[::2])
         folds = {side: [edit for edit in edits if (edit.pair.document in even) is side] for side in (True, False)}
-        replayed = {side: self.run(folds[side], folds[not side]) for side in folds}
+        untaught = replace(self, arm=arm)
+        replayed = {side: untaught.run(folds[side], folds[not side]) for side in folds}
         for edit in edits:
             yield next(replayed[edit.pair.document in even])
 

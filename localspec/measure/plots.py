@@ -1,7 +1,6 @@
 """Charts as pictures, through matplotlib, which is an optional part of the installation and imported only here."""
 
 import io
-import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from localspec.engine.errors import UserError
 from localspec.measure.charts import Chart
+from localspec.whole_file import write_over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,8 @@ FORMATS = (".svg", ".png")
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 """Told apart with every common color vision (Okabe, Ito: Color Universal Design, 2008); the markers differ too."""
 _MARKERS = "os^Dv*"
+_STYLES = ("-", ":", "--", "-.")
+"""When all colors have been used, they come again with the next of these."""
 _INCHES, _DOTS_PER_INCH = (7.0, 4.2), 150
 _TITLE_CHARACTERS = 64
 _MOST_NUMBERS = 20
@@ -43,14 +45,9 @@ def save_charts(charts: Sequence[Chart], file: Path) -> None:
     """
     check_plot_file(file)
     picture = _drawn(charts, file.suffix.lower()[1:])
-    # Through a link, the file it points to is replaced.
-    place = file.resolve()
-    part = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        part.write_bytes(picture)
-        part.replace(place)
+        write_over(file, picture)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UserError(f"{file} cannot be written ({error.strerror}); write the picture elsewhere.") from error
 
 
@@ -72,11 +69,16 @@ def _drawn(charts: Sequence[Chart], form: str) -> bytes:
 
 def _draw(chart: Chart, axes: "Axes") -> None:
     for number, line in enumerate(chart.lines):
-        color, marker = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
-        axes.plot(line.x, line.y, color=color, marker=marker, markersize=4, linewidth=1.6, label=line.label)
+        around, place = divmod(number, len(_COLORS))
+        axes.plot(
+            line.x, line.y, color=_COLORS[place], marker=_MARKERS[place], linestyle=_STYLES[around % len(_STYLES)],
+            markersize=4, linewidth=1.6, label=line.label,
+        )  # fmt: skip
     if chart.level:
         name, value = chart.level
         axes.axhline(value, color="#555555", linewidth=1, linestyle="--", label=name)
+    axes.update_datalim([(1.0, y) for y in chart.in_sight], updatex=False)
+    axes.autoscale_view()
     axes.set_title(fill(chart.title, _TITLE_CHARACTERS), fontsize=11, loc="left")
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)

@@ -17,6 +17,7 @@ from localspec.engine.distribution import Distribution
 from localspec.engine.drafters.base import Drafter
 from localspec.engine.drafters.draft_model import Drafting, DraftModel
 from localspec.engine.drafters.lookup import Lookup
+from localspec.engine.drafters.place import PlaceLookup, Span
 from localspec.engine.generate import Loop, Request
 from localspec.engine.step import Totals
 from localspec.measure.profiles import Profile
@@ -150,21 +151,24 @@ MakeChooser = Callable[[policy.Session], policy.Chooser]
 class Session:
     """A loaded pair on a simulated device, answering one recording after the other as the app would."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, lookup: Lookup | PlaceLookup | None = None) -> None:
+        """`lookup`: the engine's own, which knows documents; None: one that does not."""
         self._profile = profile
-        self._lookup = Lookup()
+        self._lookup = lookup or Lookup()
         self._draft_model = RecordedDraft(RecordedDraftContext(None, profile), 1 << 30)
         curve = CostCurve.measured({width: profile.target_ms(width) for width in profile.widths})
         draft_curve = CostCurve.measured({width: profile.draft_ms(width) for width in (1, 2, 4, 8, 16, 32, 64)})
         self._learned = policy.Session(Chain(Costs(curve, draft_curve), self._lookup, self._draft_model))
 
-    def replay(self, recording: Recording, make: MakeChooser) -> Totals:
-        """One answer under one arm. The totals' times are the profile's."""
+    def replay(self, recording: Recording, make: MakeChooser, documents: Sequence[Span] = ()) -> Totals:
+        """One answer under one arm. `documents`: which tokens of the prompt are. The totals' times are the profile's."""
         self._draft_model.context = RecordedDraftContext(recording, self._profile)
         prompt = recording.prompt.tolist()
         for drafter in (self._lookup, self._draft_model):
             drafter.rewind(0)
             drafter.observe(prompt)
+        if isinstance(self._lookup, PlaceLookup):
+            self._lookup.begin(documents)
         self._draft_model.read(len(prompt) - 1)
         self._draft_model.begin(RecordedSampler(), Drafting.COUPLED, 0, greedy=True)
         return run_loop(recording, self._profile, make(self._learned), (self._lookup, self._draft_model))

@@ -130,7 +130,7 @@ def _letter(number: int) -> str:
 
 
 def _bounds(chart: Chart) -> tuple[float, float]:
-    values = [y for line in chart.lines for y in line.y]
+    values = [*(y for line in chart.lines for y in line.y), *chart.in_sight]
     if chart.level:
         values.append(chart.level[1])
     return min(values), max(values)

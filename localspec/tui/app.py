@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from localspec.chat.kept_states import FOLDER, drop_unknown
@@ -17,10 +18,12 @@ from localspec.tui.backend import Load
 from localspec.tui.choosing import Choosing, LaterLoad, first_pair, needs_a_model, same_pair
 from localspec.tui.downloads import Downloads
 from localspec.tui.engine_worker import EngineWorker
+from localspec.tui.gone import keep_no_lines, keep_no_watchers
 from localspec.tui.hangup import save_before_leaving
 from localspec.tui.keymap import load_keymap
+from localspec.tui.literal import OnlyText
 from localspec.tui.markdown import OLD_ANSWERS
-from localspec.tui.open_chat import OpenChat
+from localspec.tui.open_chat import KEY_SECONDS, OpenChat
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.chats import ChatsScreen
 from localspec.tui.screens.models import ModelsScreen
@@ -35,6 +38,9 @@ from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.transcript import Transcript
 
 _HISTORY_FILE = "history.jsonl"
+_ONLY_TEXT = OnlyText()
+_START_SECONDS = 1.0
+"""So long may the screen wait for another program that is writing to the chats."""
 
 _KEY_GROUPS = (
     (ChatScreen, Prompt),
@@ -106,6 +112,7 @@ class ChatApp(App[None]):
         `goes_on`: with the last chat. `start`: what the program was started with, which `load` loads. `look`: `theme`, `keys`
         and `rewrite` of config.toml. `choosing`: how other models are found and loaded; None: they cannot be changed."""
         super().__init__()
+        keep_no_lines()
         self.console.push_theme(OLD_ANSWERS)
         self.chat = OpenChat(None)
         self._data, self._start, self.look = data, start or Settings(), look or {}
@@ -131,8 +138,13 @@ class ChatApp(App[None]):
             screen.choose_models(self._choosing, self.downloads, self._first_pair, self._later)
         return screen
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line of every widget goes through: at the end, what is no text is left out."""
+        return [*super().get_line_filters(), _ONLY_TEXT]
+
     def on_mount(self) -> None:
         """The person's own colors."""
+        self.screen_change_signal.subscribe(self, lambda _screen: keep_no_watchers(self), immediate=True)
         theme = self.look.get("theme")
         if isinstance(theme, str) and theme in self.available_themes:
             self.theme = theme
@@ -179,14 +191,16 @@ class ChatApp(App[None]):
     def _open(self, data: Path, cache: Path | None, goes_on: bool) -> str:
         """Why chats cannot be kept or the last one not be opened; empty when all is well."""
         try:
-            self.chat.store = store = Store(make_private(data) / STORE_FILE)
+            self.chat.open_store = lambda: Store(make_private(data) / STORE_FILE, KEY_SECONDS)
+            self.chat.store = store = Store(make_private(data) / STORE_FILE, _START_SECONDS)
+            store.wait_at_most(KEY_SECONDS)
             if cache:
                 drop_unknown(cache / FOLDER, [info.id for info in store.chats(limit=sys.maxsize)])
             if goes_on and (last := self.chat.store.chats(limit=1)):
                 self.chat.load(last[0].id)
         except UserError as error:
             self.chat.troubled, self.chat.why = self.chat.store is None, str(error)
-            return f"{error} This chat is not saved." if self.chat.troubled else str(error)
+            return f"{error} This chat is not saved yet; saving is tried again." if self.chat.troubled else str(error)
         return ""
 
 

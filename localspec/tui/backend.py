@@ -25,6 +25,8 @@ from localspec.chat.service import (
 from localspec.engine.errors import UserError
 from localspec.engine.process import CannotStartError, Host
 from localspec.engine.step import Step
+from localspec.engine.stop import Stop
+from localspec.measure.audit_file import last_audit
 
 __all__ = [
     "AnswerOptions",
@@ -57,7 +59,7 @@ class LoadReport(Report, Protocol):
 
 
 class Backend(Protocol):
-    """One thread at a time, but for `stop`, `kill` and `cost_curve`."""
+    """One thread at a time, but for `kill`, `cost_curve` and `last_audit`."""
 
     @property
     def target(self) -> str:
@@ -100,12 +102,14 @@ class Backend(Protocol):
         goes_on: bool = False,
         options: AnswerOptions | None = None,
         chat: int | None = None,
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         """Stream the answer to the last message. What the messages share with those before is not read again.
 
         `messages`: the system prompt may be the first one, else the one of the start is put there; an empty one is for none
         at all. `goes_on`: the last one is the assistant's, and the answer goes on right behind it. `chat`: its number in the
-        store, so that what was read of it is kept over a restart. Raises UserError.
+        store, so that what was read of it is kept over a restart. `stop`, whenever it is asked for, ends the answer; what
+        has been written stays. Raises UserError.
         """
 
     def count(self, text: str) -> int:
@@ -114,8 +118,9 @@ class Backend(Protocol):
     def cost_curve(self) -> dict[int, float]:
         """Milliseconds of a target pass by its width, as known now; empty when unknown."""
 
-    def stop(self) -> None:
-        """End the answer under way, from any thread; what has been written stays."""
+    def last_audit(self) -> str | None:
+        """What the last audit has found about this target, run as it is now by this build on these devices: a sentence. None
+        where there was none."""
 
     def kill(self) -> None:
         """End an engine that does not stop, from any thread, where that is possible: what is asked of it fails then."""
@@ -132,6 +137,8 @@ class _OfPair:
     """What both kinds of engine say of their models."""
 
     _pair: Pair
+    _cache: Path | None
+    """The cache folder, where audits are kept."""
 
     @property
     def target(self) -> str:
@@ -163,12 +170,16 @@ class _OfPair:
         """A sentence, or empty."""
         return self._pair.note
 
+    def last_audit(self) -> str | None:
+        """A sentence. Read anew each time: an audit may have been made since."""
+        return last_audit(self._cache, self._pair.opened) if self._cache else None
+
 
 class ProcessBackend(_OfPair):
     """An engine in a process of its own."""
 
-    def __init__(self, host: Host, pair: Pair) -> None:
-        self._host, self._pair = host, pair
+    def __init__(self, host: Host, pair: Pair, cache: Path | None = None) -> None:
+        self._host, self._pair, self._cache = host, pair, cache
         self.context_used = 0
         self.left_out = 0
 
@@ -185,9 +196,10 @@ class ProcessBackend(_OfPair):
         goes_on: bool = False,
         options: AnswerOptions | None = None,
         chat: int | None = None,
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         """Stream the answer. Raises UserError; EngineDied when the process has ended."""
-        for said in self._host.call("answer", tuple(messages), goes_on, options, chat):
+        for said in self._host.call("answer", tuple(messages), goes_on, options, chat, stop=stop):
             match said:
                 case Read(done, total, left_out):
                     self.left_out = left_out
@@ -206,10 +218,6 @@ class ProcessBackend(_OfPair):
         """As known when the last answer ended."""
         return self._pair.cost_curve
 
-    def stop(self) -> None:
-        """End the answer under way, from any thread."""
-        self._host.stop()
-
     def kill(self) -> None:
         """End the process by force, from any thread."""
         self._host.kill()
@@ -222,8 +230,8 @@ class ProcessBackend(_OfPair):
 class EngineBackend(_OfPair):
     """An engine in this process."""
 
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer, self._pair = answerer, pair_of(answerer)
+    def __init__(self, answerer: Answerer, cache: Path | None = None) -> None:
+        self._answerer, self._pair, self._cache = answerer, pair_of(answerer), cache
 
     @property
     def context_used(self) -> int:
@@ -243,9 +251,10 @@ class EngineBackend(_OfPair):
         goes_on: bool = False,
         options: AnswerOptions | None = None,
         chat: int | None = None,
+        stop: Stop | None = None,
     ) -> Iterator[Step]:
         """Stream the answer. Raises UserError."""
-        return self._answerer.answer(messages, on_prompt, goes_on=goes_on, options=options, chat=chat)
+        return self._answerer.answer(messages, on_prompt, goes_on=goes_on, options=options, chat=chat, stop=stop)
 
     def count(self, text: str) -> int:
         """The tokens of a text."""
@@ -254,10 +263,6 @@ class EngineBackend(_OfPair):
     def cost_curve(self) -> dict[int, float]:
         """Milliseconds of a target pass by its width."""
         return self._answerer.engine.costs.target.table()
-
-    def stop(self) -> None:
-        """End the answer under way, from any thread."""
-        self._answerer.stop()
 
     def kill(self) -> None:
         """Not possible: it would end the app."""
@@ -269,7 +274,7 @@ class EngineBackend(_OfPair):
 
 def engine_loader(wanted: Wanted) -> Load:
     """Loading of an engine in this process. The heavy imports happen on the thread that loads, behind the screen."""
-    return lambda report: EngineBackend(wanted.load(report))
+    return lambda report: EngineBackend(wanted.load(report), wanted.cache)
 
 
 def process_loader(wanted: Wanted, log_file: Path) -> Load:
@@ -289,7 +294,7 @@ def process_loader(wanted: Wanted, log_file: Path) -> Load:
             _log.warning("the engine runs in the app's own process: %s", error)
             return engine_loader(wanted)(report)
         try:
-            return ProcessBackend(host, _loaded(host, report))
+            return ProcessBackend(host, _loaded(host, report), wanted.cache)
         except BaseException:
             host.close()
             raise
@@ -298,14 +303,14 @@ def process_loader(wanted: Wanted, log_file: Path) -> Load:
 
 
 def _loaded(host: Host, report: Report) -> Pair:
-    pair = None
-    for said in host.start(report.cancelled):
+    pair, stop = None, Stop()
+    for said in host.start(report.cancelled, stop):
         match said:
             case Fetched(phase, done, total):
                 report.fetching(phase, done, total)
             case LoadedShare(what, share):
                 if not report.loading(what, share):
-                    host.stop()
+                    stop.ask()
             case Pair():
                 pair = said
     if pair is None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from localspec.engine.rates import share
+
 _HEIGHTS = " ▁▂▃▄▅▆▇█"
 _WIDTHS = " ▏▎▍▌▋▊▉█"
 _EIGHTHS = 8
@@ -31,6 +33,6 @@ def gauge(share: float, cells: int) -> tuple[str, str]:
 
 
 def _parts(value: float, top: float, most: int) -> int:
-    if value <= 0 or top <= 0:
+    if not (value > 0 and top > 0):
         return 0
-    return min(most, max(1, round(most * value / top)))
+    return min(most, max(1, round(most * share(value, top))))

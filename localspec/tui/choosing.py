@@ -92,6 +92,19 @@ def own_pair(start: Settings, wanted: Settings) -> dict[str, JSON]:
     )
 
 
+def files_of(folders: Folders, settings: Settings) -> tuple[Path, ...]:
+    """The files that `settings` ask for, the target's first; none where they ask for nothing that is here."""
+    from localspec.hub.catalog import usable_catalog
+    from localspec.hub.catalog_file import USER_CATALOG
+    from localspec.hub.meant import meant
+
+    try:
+        found = meant(settings, folders.models, lambda: usable_catalog(folders.config / USER_CATALOG))
+    except UserError:
+        return ()
+    return tuple(path.absolute() for path in (found.target, found.draft) if path)
+
+
 def read_behind(choosing: Choosing, used: Sequence[Path], tell: Callable[[Shelf | str], object]) -> None:
     """Read the shelf on a thread. `tell` is called there: with the names, with all of it, or with a sentence."""
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from localspec.engine.errors import UserError
 from localspec.tui.commands import completions
 from localspec.tui.file_names import matching_paths
 from localspec.tui.widgets.suggestions import Suggestion
@@ -60,7 +58,7 @@ def command_suggestions(token: Token) -> list[Suggestion]:
 
 def model_suggestions(token: Token) -> list[Suggestion]:
     """The models it may become: installed ones first, then those of the catalog. Takes a moment."""
-    from localspec.hub.catalog import load_catalog
+    from localspec.hub.catalog import usable_catalog
     from localspec.hub.catalog_file import USER_CATALOG
     from localspec.hub.resolve import installed
     from localspec.settings import find_folders
@@ -70,12 +68,8 @@ def model_suggestions(token: Token) -> list[Suggestion]:
     if token.kind == "draft":
         found["none"] = "no draft model"
     else:
-        with suppress(UserError):
-            catalog = load_catalog(folders.config / USER_CATALOG)
-            found = {
-                **found,
-                **{pair.name: f"with {pair.draft.name}" for pair in catalog.pairs if pair.name not in found},
-            }
+        pairs = usable_catalog(folders.config / USER_CATALOG).pairs
+        found |= {pair.name: f"with {pair.draft.name}" for pair in pairs if pair.name not in found}
     start = token.fragment.casefold()
     names = sorted(
         (name for name in found if name.casefold().startswith(start)), key=lambda name: name.casefold() != start

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from localspec.engine.errors import UserError
+from localspec.engine.rates import ratio, share
 
 if TYPE_CHECKING:
     from localspec.hub.plan import Plan
@@ -66,12 +67,12 @@ class Download:
     @property
     def share(self) -> float:
         """0 to 1."""
-        return self.done / self.total if self.total else 0.0
+        return share(self.done, self.total, of_nothing=0.0)
 
     @property
     def seconds_left(self) -> float | None:
         """None as long as nobody can tell."""
-        return (self.total - self.done) / self.speed if self.speed > 0 else None
+        return ratio(max(0, self.total - self.done), self.speed)
 
 
 class Downloads:
@@ -134,7 +135,7 @@ class Downloads:
 
     def _run(self, download: Download) -> None:
         # Imported here: nothing of this is needed before the first paint.
-        from localspec.hub.pull import fetch
+        from localspec.hub.pull import fetch, problem_of
         from localspec.hub.starter import FetchCancelledError
 
         try:
@@ -142,6 +143,7 @@ class Downloads:
             count = _Count(download, plan)
             download.state = State.RUNNING
             fetch(plan, count.show, download.cancelled.is_set, count.note)
+            problem = next(filter(None, map(problem_of, plan.models)), "")
         except FetchCancelledError:
             # pip begins anew each time.
             rest = (
@@ -151,6 +153,9 @@ class Downloads:
         except Exception as error:
             _end(download, State.FAILED, _sentence(download.name, error))
         else:
+            if problem:
+                _end(download, State.FAILED, problem)
+                return
             starter = (plan.starter.path.stem,) if plan.starter else ()
             download.models = (*(model.name for model in plan.models), *starter)
             download.done = download.total
@@ -158,7 +163,7 @@ class Downloads:
 
     def _plan(self, download: Download) -> Plan:
         """By another thread, so that nobody waits for the hub who wants to stop."""
-        from localspec.hub.catalog import load_catalog
+        from localspec.hub.catalog import usable_catalog
         from localspec.hub.catalog_file import USER_CATALOG
         from localspec.hub.pull import plan_stoppably
         from localspec.tui.machine import known_machine
@@ -167,7 +172,7 @@ class Downloads:
             download.note = sentence
 
         folders, cancelled = self._folders, download.cancelled.is_set
-        catalog = load_catalog(folders.config / USER_CATALOG)
+        catalog = usable_catalog(folders.config / USER_CATALOG)
         plan = plan_stoppably([download.name], folders.models, catalog, cancelled, note, cache(known_machine))
         download.note = ""
         return plan

@@ -14,6 +14,7 @@ from localspec.chat.messages import Message
 from localspec.engine.errors import UserError
 from localspec.engine.process import EngineDied
 from localspec.engine.step import Finish
+from localspec.engine.stop import Stop
 from localspec.tui.backend import Backend, Load
 from localspec.tui.messages import (
     Answered,
@@ -43,8 +44,8 @@ class Work:
     """Called on the engine's thread."""
     refused: Callable[[str], None]
     """Called there with the sentence to show, where there is no engine or something went wrong."""
-    stopped: threading.Event = field(default_factory=threading.Event)
-    """Whoever runs begins no other answer then; the one under way is ended."""
+    stop: Stop = field(default_factory=Stop)
+    """Whoever runs hands it to every answer, and begins no other one then."""
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -57,7 +58,7 @@ class _Answer:
     goes_on: bool
     options: AnswerOptions | None
     chat: int | None
-    stopped: threading.Event = field(default_factory=threading.Event)
+    stop: Stop = field(default_factory=Stop)
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -72,7 +73,8 @@ class EngineWorker:
         self._backend: Backend | None = None
         self._report: _Report | None = None
         self._no_backend = "No model is loaded; start again with another one."
-        self._answer: _Answer | Work | None = None
+        self._asked: list[_Answer | Work] = []
+        """What has not come to its end, in order: under way, or waiting behind that."""
         self._stopped_at = 0.0
         self._turns = 0
         self._loadings = 0
@@ -96,13 +98,14 @@ class EngineWorker:
         The arguments are those of Backend.answer.
         """
         self._turns += 1
-        answer = self._answer = _Answer(self._turns, tuple(messages), goes_on, options, chat)
+        answer = _Answer(self._turns, tuple(messages), goes_on, options, chat)
+        self._under_way().append(answer)
         self._jobs.put(lambda: self._write(answer))
         return answer.turn
 
     def do(self, work: Work) -> None:
         """Have it done when everything before it is done; `stop` ends it."""
-        self._answer = work
+        self._under_way().append(work)
         self._jobs.put(lambda: self._do(work))
 
     def count(self, text: str, told: Callable[[int], object]) -> None:
@@ -111,7 +114,7 @@ class EngineWorker:
         self._jobs.put(lambda: self._count(text, told))
 
     def stop(self) -> None:
-        """End the answer under way or still waiting; it keeps what has been written. An engine that still has not stopped
+        """End the answer under way and those that wait; what has been written is kept. An engine that still has not stopped
         five seconds after that is killed by the next call."""
         if self.hangs and self._backend:
             self._backend.kill()
@@ -120,10 +123,8 @@ class EngineWorker:
     @property
     def hangs(self) -> bool:
         """Whether the engine was asked to stop five seconds ago and has not: the next `stop` kills it."""
-        answer = self._answer
-        if answer is None or not answer.stopped.is_set() or answer.ended.is_set():
-            return False
-        return time.monotonic() - self._stopped_at >= _STUBBORN_SECONDS
+        stopped = any(each.stop.asked for each in self._under_way())
+        return stopped and time.monotonic() - self._stopped_at >= _STUBBORN_SECONDS
 
     def reload(self, load: Load | None = None) -> None:
         """Stop, free the engine and load again: what was loaded before, or something else. Reports what a start reports; of a
@@ -139,6 +140,11 @@ class EngineWorker:
         """Milliseconds of a target pass by its width, as known now; empty when unknown."""
         backend = self._backend
         return backend.cost_curve() if backend else {}
+
+    def last_audit(self) -> str | None:
+        """What the last audit has found about what is loaded, opened as it is: a sentence; None where there was none."""
+        backend = self._backend
+        return backend.last_audit() if backend else None
 
     def drain(self) -> list[Event]:
         """The events since the last call, in order, without what came of loadings that nobody wants any more."""
@@ -165,11 +171,14 @@ class EngineWorker:
         return not self._thread.is_alive()
 
     def _ask_to_stop(self) -> None:
-        if self._answer and not self._answer.stopped.is_set():
-            self._stopped_at = time.monotonic()
-            self._answer.stopped.set()
-        if self._backend:
-            self._backend.stop()
+        for each in self._under_way():
+            if not each.stop.asked:
+                self._stopped_at = time.monotonic()
+                each.stop.ask()
+
+    def _under_way(self) -> list[_Answer | Work]:
+        self._asked = [each for each in self._asked if not each.ended.is_set()]
+        return self._asked
 
     # Everything below runs on the engine's thread.
 
@@ -200,7 +209,7 @@ class EngineWorker:
         except Exception as error:
             if not unwanted():
                 self._no_backend = _sentence(error)
-                self._events.put(LoadFailed(self._no_backend, number))
+                self._events.put(LoadFailed(self._no_backend, number, isinstance(error, EngineDied)))
             return
         if unwanted():
             backend.close()
@@ -237,7 +246,7 @@ class EngineWorker:
             self._events.put(EngineGone(sentence))
 
     def _write(self, answer: _Answer) -> None:
-        if answer.stopped.is_set():
+        if answer.stop.asked:
             answer.ended.set()
             self._events.put(TakenBack(answer.turn))
             return
@@ -251,6 +260,7 @@ class EngineWorker:
                 goes_on=answer.goes_on,
                 options=answer.options,
                 chat=answer.chat,
+                stop=answer.stop,
             )
             for step in steps:
                 begun, finish = begun or bool(step.text), step.finish
@@ -284,9 +294,6 @@ class EngineWorker:
     def _on_prompt(self, answer: _Answer, done: int, total: int) -> None:
         left_out = self._backend.left_out if self._backend else 0
         self._events.put(Reading(answer.turn, done, total, time.perf_counter(), left_out))
-        # The engine has forgotten a stop that came before the answer began.
-        if answer.stopped.is_set() and self._backend:
-            self._backend.stop()
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,12 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from localspec.engine.rates import elapsed, ratio, share
 from localspec.engine.step import NO_DRAFTER, Step, Totals
 
 WINDOW_SECONDS = 2.0
+_LEAST_SECONDS = 0.0001
+"""In less than that no model writes a token: there is nothing to measure yet."""
 
 
 @dataclass(slots=True)
@@ -14,25 +17,29 @@ class Figures:
 
     totals: Totals = field(default_factory=Totals)
     _begun: float | None = None
-    _marks: deque[tuple[float, int]] = field(default_factory=deque)
-    """(end of a step, its tokens), from just before the window on."""
+    _ended: float | None = None
+    _marks: deque[tuple[float, int, float]] = field(default_factory=deque)
+    """(end of a step, its tokens, the seconds that the step itself took), from just before the window on."""
 
     def begin(self, at: float) -> None:
         """The prompt has been read: decoding begins."""
-        self._begun = at
+        self._begun = self._ended = at
         self._marks.clear()
-        self._marks.append((at, 0))
+        self._marks.append((at, 0, 0.0))
 
     def add(self, step: Step, at: float) -> None:
         """One more step, which ended at `at`."""
         self.totals.add(step)
         if step.width == 0:
             return
+        seconds = elapsed((step.verify_ms + step.draft_ms + step.host_ms) / 1000, 0.0)
         if self._begun is None:
-            self.begin(at - (step.verify_ms + step.draft_ms + step.host_ms) / 1000)
-        self._marks.append((at, len(step.tokens)))
+            self.begin(at - seconds)
+        # A clock that was put back stands still until it is where it was.
+        at = self._ended = max(at, self._marks[-1][0])
+        self._marks.append((at, len(step.tokens), seconds))
         # The mark before the window stays: a step longer than the window has a speed too.
-        while self._marks[1][0] <= at - WINDOW_SECONDS:
+        while len(self._marks) > 2 and self._marks[1][0] <= at - WINDOW_SECONDS:
             self._marks.popleft()
 
     @property
@@ -45,27 +52,36 @@ class Figures:
         """Tokens per second over the last two seconds; None while there is nothing to measure."""
         if not self._marks:
             return None
-        tokens = sum(tokens for _, tokens in self._marks) - self._marks[0][1]
-        return _per_second(tokens, self._marks[-1][0] - self._marks[0][0])
+        later = list(self._marks)[1:]
+        tokens, own = sum(tokens for _, tokens, _ in later), sum(seconds for _, _, seconds in later)
+        return per_second(tokens, elapsed(self._marks[-1][0], self._marks[0][0]), own)
 
     @property
     def mean_speed(self) -> float | None:
         """Tokens per second over the whole answer, reading the prompt left out; None where not measured."""
-        if self._begun is None:
+        if self._begun is None or self._ended is None:
             return None
-        return _per_second(self.totals.tokens, self._marks[-1][0] - self._begun)
+        return per_second(self.totals.tokens, elapsed(self._ended, self._begun), self.totals.decode_seconds)
 
     def shares(self) -> list[tuple[str, float]]:
         """For each drafter that drafted, the share of the answer (0 to 1) that it got accepted; largest first."""
-        if not self.totals.tokens:
-            return []
         drafters = self.totals.by_drafter.items()
-        found = [(name, sums.accepted / self.totals.tokens) for name, sums in drafters if name != NO_DRAFTER]
+        found = [
+            (name, share(sums.accepted, self.totals.tokens, of_nothing=0.0))
+            for name, sums in drafters
+            if name != NO_DRAFTER
+        ]
         return sorted(found, key=lambda share: -share[1])
 
 
-def _per_second(tokens: int, seconds: float) -> float | None:
-    return tokens / seconds if tokens and seconds > 0 else None
+def per_second(tokens: int, clock: float, own: float) -> float | None:
+    """Tokens per second; None while there is nothing to measure.
+
+    `clock`: seconds on the wall; `own`: those that the steps say they took. Steps that were held up arrive in a burst, and
+    none took less than it took.
+    """
+    seconds = max(clock, elapsed(own, 0.0))
+    return ratio(tokens, seconds) if tokens and seconds >= _LEAST_SECONDS else None
 
 
 def in_words(figures: Figures, *, running: bool) -> list[str]:

@@ -14,6 +14,10 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+from localspec.engine.errors import UserError
+from localspec.settings import make_private
+from localspec.whole_file import open_private, write_whole
+
 MOST_ENTRIES = 1000
 _SPARE_ENTRIES = 200
 """The file is cut only when it has so many too many: most starts leave it alone."""
@@ -40,6 +44,7 @@ class History:
         self._read()
         if not self._entries or self._entries[-1] != text:
             self._entries.append(text)
+            del self._entries[:-MOST_ENTRIES]
             if self._file:
                 _append(self._file, text)
         self._at = len(self._entries)
@@ -100,10 +105,10 @@ def _entries(descriptor: int) -> list[str]:
 
 def _append(file: Path, text: str) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private(file.parent)
         with _locked(file, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
             _write(descriptor, b"" if _ends_whole(descriptor) else b"\n", _line(text))
-    except OSError as error:
+    except (OSError, UserError) as error:
         _log.warning("the history cannot be written: %s", error)
 
 
@@ -117,17 +122,9 @@ def _ends_whole(descriptor: int) -> bool:
 
 
 def _replace(file: Path, entries: list[str]) -> None:
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
     try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            _write(descriptor, *map(_line, entries))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        new.replace(file)
+        write_whole(file, b"".join(map(_line, entries)))
     except OSError as error:
-        new.unlink(missing_ok=True)
         _log.warning("the history cannot be cut: %s", error)
 
 
@@ -145,7 +142,7 @@ def _write(descriptor: int, *pieces: bytes) -> None:
 def _locked(file: Path, flags: int) -> Iterator[int]:
     """The open file, which no other app appends to or cuts meanwhile (Windows: where nothing is locked, it might)."""
     while True:
-        descriptor = os.open(file, flags, 0o600)
+        descriptor = open_private(file, flags)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -53,6 +53,8 @@ class LoadFailed:
     sentence: str
     loading: int = field(default=0, compare=False)
     """As in Loaded."""
+    died: bool = field(default=False, compare=False)
+    """Whether the process died that was loading."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from localspec.engine.deaths import open_log
+
 _STREAMS = {1: ("stdout", "__stdout__"), 2: ("stderr", "__stderr__")}
 
 
@@ -18,7 +20,7 @@ def native_output_to(log_file: Path) -> Iterator[None]:
     duplicates of the descriptors. Everything is put back at the end. A file that cannot be written is no reason not to
     chat: the output is thrown away then.
     """
-    log = _open_log(log_file)
+    log = open_log(log_file)
     with contextlib.ExitStack() as undo:
         undo.callback(os.close, log)
         for descriptor, names in _STREAMS.items():
@@ -58,10 +60,3 @@ def _flush(streams: Mapping[str, TextIO | None]) -> None:
         if stream is not None:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-
-
-def _open_log(log_file: Path) -> int:
-    with contextlib.suppress(OSError):
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    return os.open(os.devnull, os.O_WRONLY)

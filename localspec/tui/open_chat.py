@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from localspec.chat.database import PATIENCE
+from localspec.chat.database import BusyError, StorageError
 from localspec.chat.messages import Document, Message
 from localspec.chat.store import JSON, Chat, ChatInfo, Store, title_of
 from localspec.chat.thread import Entry, Figures, Thread
@@ -16,7 +17,12 @@ from localspec.engine.step import Finish
 
 SAVE_SECONDS = 1.0
 """Nothing that was written longer ago than this gets lost."""
-_TROUBLED_SECONDS = 0.05
+KEY_SECONDS = 0.1
+"""So long may a key wait for another program that is writing; saving is tried again after that."""
+_LAST_SECONDS = 2.0
+"""The same when the app ends, and there will be no other time."""
+_TOLD_SECONDS = 2.0
+"""That others are writing is no trouble, unless it lasts."""
 EDITED: Figures = {"edited": True}
 """What a person wrote in the model's place took nothing."""
 
@@ -39,11 +45,15 @@ class Writing:
 
 @dataclass(slots=True)
 class OpenChat:
-    """One chat at a time. Whatever the store cannot take now is tried again with the next message."""
+    """One chat at a time. Whatever the store cannot take now is tried again with the next message, and by `retry`."""
 
     store: Store | None
     on_trouble: Callable[[str], None] = lambda sentence: None
     """Called with one sentence when something could not be saved."""
+    on_saved: Callable[[], None] = lambda: None
+    """Called when it could after all."""
+    open_store: Callable[[], Store] | None = None
+    """Opens the store where it could not be opened before. Raises UserError."""
     model: str = ""
     thread: Thread = field(default_factory=Thread)
     system: str | None = None
@@ -59,6 +69,12 @@ class OpenChat:
     """Why not, the last time: a sentence."""
     _usual: tuple[str | None, dict[str, JSON]] = field(default_factory=lambda: (None, {}))
     _unsaved: set[int] = field(default_factory=set)
+    _waiting: dict[object, Callable[[Store], None]] = field(default_factory=dict)
+    """What else the store has not been told yet, the newest of each kind."""
+    _failing: float | None = None
+    """Since when nothing can be saved, by a clock that only rises."""
+    _generation: int = 0
+    """Of the store, when the chat was given its number."""
     _named: str = ""
     """The title that the person gave it before it was saved."""
     _shown: int | None = None
@@ -164,13 +180,13 @@ class OpenChat:
         """Who answers from now on."""
         self.model = model
         if (chat := self.id) is not None:
-            self._do(lambda store: store.name_model(chat, model))
+            self._tell("model", lambda store: store.name_model(chat, model))
 
     def rename(self, title: str) -> None:
         """Give the chat a title."""
         self.title = title
         if (chat := self.id) is not None:
-            self._do(lambda store: store.rename(chat, title))
+            self._tell("title", lambda store: store.rename(chat, title))
         else:
             self._named = title
 
@@ -183,7 +199,7 @@ class OpenChat:
         self.system, self.settings = system, settings
         self._usual = system, dict(settings)
         if (chat := self.id) is not None:
-            self._do(lambda store: store.configure(chat, system, settings))
+            self._tell("settings", lambda store: store.configure(chat, system, settings))
 
     def begin(self) -> None:
         """An empty chat, with what the person has set last."""
@@ -214,15 +230,23 @@ class OpenChat:
         """Why this chat, or its newest messages, would be lost when it is left now; empty when nothing would. Saving is tried
         once more before."""
         self.save()
-        saved = self.store is not None and not self._unsaved
-        return "" if saved or not self.troubled or self.thread.leaf is None else self.why
+        saved = self.store is not None and not self._unsaved and not self._waiting
+        fails = self.troubled or self._failing is not None
+        return "" if saved or not fails or self.thread.leaf is None else self.why
 
     def save(self) -> None:
         """Bring the store up to date."""
+        if self.store and self.store.generation != self._generation:
+            self._forget_number(self.store.generation)
         if self._unsaved and self.id is None:
             self._do(self._create)
         if (chat := self.id) is None:
             return
+        for kind, act in list(self._waiting.items()):
+            if isinstance(self._failure(act), StorageError | sqlite3.Error):
+                return
+            # What the store refuses, as of a chat that was deleted, it would refuse again.
+            del self._waiting[kind]
         for id_ in sorted(self._unsaved):
             entry = self.thread.entries[id_]
             if not self._do(lambda store, entry=entry: store.save(chat, entry)):  # type: ignore[misc]
@@ -233,16 +257,44 @@ class OpenChat:
             if self._do(lambda store: store.show(chat, leaf)):
                 self._shown = leaf
 
+    def unsaved_questions(self) -> list[Entry]:
+        """The person's messages that are nowhere but in memory."""
+        entries = (self.thread.entries[id_] for id_ in sorted(self._unsaved))
+        return [entry for entry in entries if entry.role == "user"]
+
+    def retry(self) -> None:
+        """Try again what failed; to be called every now and then."""
+        if self.store is None and self.open_store:
+            self._do(lambda store: None)
+            fails = self.store is not None
+        else:
+            fails = self.troubled or self._failing is not None
+        if fails:
+            self.save()
+
+    def save_at_last(self) -> None:
+        """The same as `save` when the app ends: nobody waits for a key now."""
+        self._wait(_LAST_SECONDS)
+        self.save()
+        self._wait(KEY_SECONDS)
+
     def _is_empty(self, id_: int | None) -> bool:
         """Whether it is the answer without a word, which is not in the store."""
         return self.writing is not None and self.writing.entry == id_ and not self.thread.entries[id_].text
 
+    def _forget_number(self, generation: int) -> None:
+        """The file that the chat was in is gone: all of it is saved anew."""
+        self._generation, self._named = generation, self._named or self.title
+        self.id, self._shown, self._waiting = None, None, {}
+        self._unsaved = {id_ for id_ in self.thread.entries if not self._is_empty(id_)}
+
     def _create(self, store: Store) -> None:
         self.id = store.create(self.model, self.system)
-        if self._named:
-            store.rename(self.id, self._named)
-        if self.settings:
-            store.configure(self.id, self.system, self.settings)
+        chat, named, system, settings = self.id, self._named, self.system, dict(self.settings)
+        if named:
+            self._waiting["title"] = lambda store: store.rename(chat, named)
+        if settings:
+            self._waiting["settings"] = lambda store: store.configure(chat, system, settings)
 
     def _ask(self, words: str, documents: Sequence[Document], after: int | None, edits: int | None) -> Entry:
         leaf = self.thread.leaf
@@ -259,30 +311,46 @@ class OpenChat:
         saved = id_ not in self._unsaved
         self._unsaved.discard(id_)
         if saved and (chat := self.id) is not None:
-            self._do(lambda store: store.remove(chat, id_))
+            self._tell(("remove", id_), lambda store: store.remove(chat, id_))
 
     def _become(self, thread: Thread, id_: int | None, title: str) -> None:
+        if self.store and self.id is not None and self.id != id_:
+            self.store.forget(self.id)
         self.thread, self.id, self.title = thread, id_, title
         self.writing, self._shown, self._unsaved, self._named = None, None, set(), ""
+        self._waiting, self._failing = {}, None
+        self._generation = self.store.generation if self.store else 0
         self.troubled = self.troubled and self.store is None
 
+    def _tell(self, kind: object, act: Callable[[Store], None]) -> None:
+        """Something is to become of the chat that is no message: now, or as soon as it can."""
+        self._waiting.pop(kind, None)
+        self._waiting[kind] = act
+        self.save()
+
     def _do(self, act: Callable[[Store], None]) -> bool:
-        if self.store is None:
-            return False
+        return (self.store is not None or self.open_store is not None) and self._failure(act) is None
+
+    def _failure(self, act: Callable[[Store], None]) -> Exception | None:
         try:
-            act(self.store)
+            if self.store is None and self.open_store:
+                self.store = self.open_store()
+            if self.store:
+                act(self.store)
         except (UserError, sqlite3.Error) as error:
             self.why = str(error)
-            if not self.troubled:
-                # Keys wait as long as saving does: from now on, not for those who keep the file busy.
-                self._wait(_TROUBLED_SECONDS)
+            now = time.monotonic()
+            self._failing = now if self._failing is None else self._failing
+            lasts = not isinstance(error, BusyError) or now - self._failing >= _TOLD_SECONDS
+            if lasts and not self.troubled:
                 self.troubled = True
                 self.on_trouble(f"This chat is not saved ({error}); it goes on, and saving is tried again.")
-            return False
+            return error
+        self._failing = None
         if self.troubled:
             self.troubled = False
-            self._wait(PATIENCE)
-        return True
+            self.on_saved()
+        return None
 
     def _wait(self, seconds: float) -> None:
         with suppress(UserError, sqlite3.Error):

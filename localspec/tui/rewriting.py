@@ -78,27 +78,19 @@ class RewriteRun:
             max_tokens=self._options.max_tokens,
             on_reading=self._tell,
             state=self._state,
+            stop=self.work.stop,
         )
-        if self.work.stopped.is_set():
-            rewriting.stop()
         for event in rewriting:
             self._tell(event if isinstance(event, Wrote) else Reached(event, rewriting.state))
-            if self.work.stopped.is_set():
-                rewriting.stop()
 
     def _ask(self, backend: Backend, request: Request, on_prompt: OnPrompt) -> Iterator[Step]:
-        def reading(done: int, total: int) -> None:
-            on_prompt(done, total)
-            # The engine has forgotten a stop that came before the answer began.
-            if self.work.stopped.is_set():
-                backend.stop()
-
         messages = [*request.messages]
         if request.begun:
             messages.append(Message("assistant", request.begun))
         options = replace(self._options, max_tokens=request.max_tokens)
         # No chat: what the engine has read of the open one is not to be kept under its number when this is over.
-        yield from backend.answer(messages, reading, goes_on=bool(request.begun), options=options, chat=None)
+        goes_on, stop = bool(request.begun), self.work.stop
+        yield from backend.answer(messages, on_prompt, goes_on=goes_on, options=options, chat=None, stop=stop)
 
     def _tell(self, what: Wrote | Reached | Reading | Refused) -> None:
         self._happened.put((what, time.perf_counter()))

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localspec.chat.attach import is_file
 from localspec.engine.errors import ModelError
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Shelf:
     rows: tuple[Row, ...]
     machine: str = ""
     """In words; empty where it is not known."""
+    problem: str = ""
+    """Why a person's own catalog is missing: a sentence."""
 
     def find(self, name: str) -> Row | None:
         """The row of exactly this name, installed ones first, in any case."""
@@ -87,15 +90,15 @@ class ShelfReader:
     """Reads the shelf in two steps: what there is, at once, and how it fits this machine."""
 
     def __init__(self, folders: Folders, used: Sequence[Path] = ()) -> None:
-        """`used`: files outside the models folder that are to be seen, too. Raises UserError for a broken catalog."""
-        from localspec.hub.catalog import load_catalog
+        """`used`: files outside the models folder that are to be seen, too."""
+        from localspec.hub.catalog import usable_catalog
         from localspec.hub.catalog_file import USER_CATALOG
         from localspec.hub.resolve import installed, installed_at
 
-        self.catalog: Catalog = load_catalog(folders.config / USER_CATALOG)
+        self.catalog: Catalog = usable_catalog(folders.config / USER_CATALOG)
         self._folder = folders.models
         found = installed(folders.models)
-        others = [installed_at(path) for path in used if path.is_file() and path.parent != folders.models]
+        others = [installed_at(path) for path in used if is_file(path) and path.parent != folders.models]
         self._found: list[InstalledModel] = [*found, *others]
 
     def list(self) -> Shelf:
@@ -105,7 +108,7 @@ class ShelfReader:
             Row(Kind.PAIR, pair.name, 0, is_here=False, facts=_pair_facts(pair.target, pair.draft.name, pair.why))
             for pair in self.catalog.pairs
         ]
-        return Shelf((*rows, *pairs))
+        return Shelf((*rows, *pairs), problem=self.catalog.problem)
 
     def judge(self, machine: Machine) -> Shelf:
         """The same with the verdicts for a machine, and draft models for what is installed."""
@@ -113,7 +116,7 @@ class ShelfReader:
 
         rows = [self._installed_row(item, machine) for item in self._found]
         pairs = [_pair_row(offer) for offer in offers(self.catalog, self._found, machine)]
-        return Shelf((*rows, *pairs), _machine_words(machine))
+        return Shelf((*rows, *pairs), _machine_words(machine), self.catalog.problem)
 
     def _row(self, item: InstalledModel) -> Row:
         return Row(Kind.INSTALLED, item.name, item.bytes, path=item.path, reference=self._reference(item.path))

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from localspec.engine.rates import elapsed, ratio
 from localspec.engine.step import NO_DRAFTER, Step, Totals
+from localspec.tui.figures import per_second
 
 NOW_STEPS = 16
 """What is called "now": long enough for a figure that can be read, short enough to follow the text."""
@@ -106,17 +108,17 @@ class Sums:
     @property
     def tokens_per_step(self) -> float | None:
         """None before the first step."""
-        return self.tokens / self.steps if self.steps else None
+        return ratio(self.tokens, self.steps)
 
     @property
     def tokens_per_second(self) -> float | None:
         """By the clock on the wall; None while there is nothing to measure."""
-        return 1000 * self.tokens / self.clock_ms if self.tokens and self.clock_ms > 0 else None
+        return per_second(self.tokens, self.clock_ms / 1000, self.engine_ms / 1000)
 
     @property
     def draft_length(self) -> float | None:
         """Drafted tokens of a step that has a draft, on average; None without one."""
-        return self.drafted / self.drafts if self.drafts else None
+        return ratio(self.drafted, self.drafts)
 
     def speedup(self, plain_ms: float | None) -> float | None:
         """Times as fast as plain decoding. `plain_ms`: what it takes for a token, for steps that do not know it themselves.
@@ -125,7 +127,7 @@ class Sums:
         """
         if not self.tokens or self.engine_ms <= 0 or (self.unknown and plain_ms is None):
             return None
-        return (self.plain_ms + self.unknown * (plain_ms or 0.0)) / self.engine_ms
+        return ratio(self.plain_ms + self.unknown * (plain_ms or 0.0), self.engine_ms)
 
 
 @dataclass(slots=True)
@@ -188,13 +190,14 @@ class Tally:
         self._plain_steps.clear()
 
     def _count(self, step: Step, at: float) -> Counted:
-        engine_ms = step.verify_ms + step.draft_ms + step.host_ms
-        clock_ms = engine_ms if self._last_at is None else 1000 * (at - self._last_at)
+        engine_ms = elapsed(step.verify_ms + step.draft_ms + step.host_ms, 0.0)
+        clock_ms = engine_ms if self._last_at is None else 1000 * elapsed(at, self._last_at)
         self._last_at = at
         plain_ms = None
         if step.decision and step.decision.plain_rate > 0:
             # The rate is that of the passes alone; plain decoding would have had to draw the same tokens.
-            plain_ms = 1000 * len(step.tokens) / step.decision.plain_rate + step.sample_ms
+            plain_ms = ratio(1000 * len(step.tokens), step.decision.plain_rate)
+            plain_ms = None if plain_ms is None else elapsed(plain_ms + step.sample_ms, 0.0)
         return Counted(len(step.tokens), step.drafter, step.drafted, clock_ms, engine_ms, plain_ms)
 
     # What is worked out from that.
@@ -265,4 +268,4 @@ class Tally:
 
 def _number(figures: Mapping[str, object] | None, name: str) -> float:
     value = figures.get(name) if figures else None
-    return float(value) if isinstance(value, int | float) else 0.0
+    return ratio(max(0, value), 1) or 0.0 if isinstance(value, int | float) else 0.0

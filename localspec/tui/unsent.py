@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -16,10 +17,12 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 from localspec.chat.messages import Document
+from localspec.whole_file import from_json, open_private, set_aside, write_whole
 
 UNSENT_FILE = "unsent.json"
 """Its name in the data folder. Of several apps at a time, the others put their number behind it."""
 MOST_EDITS = 50
+_NAME = re.compile(rf"{re.escape(UNSENT_FILE)}(\.\d+)?")
 
 _log = logging.getLogger("localspec.tui")
 
@@ -45,6 +48,8 @@ class Unsent:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.damaged: list[Path] = []
+        """Files that could not be read, by the names that they were given instead."""
         self._file: Path | None = None
         self._lock: IO[bytes] | None = None
         self._kept = Draft()
@@ -54,11 +59,15 @@ class Unsent:
         """What apps that have ended have left, together: it is this app's from now on."""
         taken, found = Draft(), []
         for file in sorted(self._folder.glob(f"{UNSENT_FILE}*"), key=_age):
-            lock = None if file.name.endswith((_LOCK, _PART)) else _locked(_beside(file, _LOCK))
+            lock = _locked(_beside(file, _LOCK)) if _NAME.fullmatch(file.name) else None
             if lock is None:
                 continue
+            left = self._left(file)
+            if left is None:
+                lock.close()
+                continue
             found.append((file, lock))
-            _add(taken, _read(file))
+            _add(taken, left)
         self._kept = Draft()
         if self.keep(taken) or not taken:
             for file, lock in found:
@@ -69,6 +78,20 @@ class Unsent:
                 lock.close()
         return taken
 
+    def _left(self, file: Path) -> Draft | None:
+        """What is in a file; nothing in one that is damaged, which gets another name. None where it stays as it is."""
+        try:
+            data = file.read_bytes()
+            try:
+                return _draft(data) if data else Draft()
+            except (ValueError, KeyError, TypeError, AttributeError):
+                _log.exception("what was not sent could not be read")
+                self.damaged.append(set_aside(file))
+                return Draft()
+        except OSError:
+            _log.exception("what was not sent could not be read")
+            return None
+
     def keep(self, draft: Draft) -> bool:
         """Write it down, where it is another than before. A folder that cannot be written is only logged."""
         if draft == self._kept or self._is_closed:
@@ -78,12 +101,9 @@ class Unsent:
                 self._own()
             assert self._file is not None
             if draft:
-                part = _beside(self._file, _PART)
-                with os.fdopen(
-                    os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-                ) as out:
-                    json.dump(_values(draft), out)
-                part.replace(self._file)
+                # A key does not wait for the disk: what the system has, it writes, whatever becomes of the app.
+                data = json.dumps(_values(draft)).encode()
+                write_whole(self._file, data, part=_beside(self._file, _PART), sync=False)
             else:
                 self._file.unlink(missing_ok=True)
         except OSError:
@@ -124,7 +144,7 @@ def _beside(file: Path, ending: str) -> Path:
 def _locked(file: Path) -> IO[bytes] | None:
     """The file, locked; None where another app has it."""
     try:
-        opened = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        opened = os.fdopen(open_private(file, os.O_RDWR | os.O_CREAT), "r+b")
     except OSError:
         return None
     try:
@@ -161,20 +181,17 @@ def _listed(documents: tuple[Document, ...]) -> list[list[str]]:
     return [[document.name, document.text, *([str(document.path)] if document.path else [])] for document in documents]
 
 
-def _read(file: Path) -> Draft:
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        edits = {
-            (edit["chat"] if edit["chat"] is None else int(edit["chat"]), int(edit["message"])): (
-                str(edit["text"]),
-                _documents(edit["documents"]),
-            )
-            for edit in values.get("edits", ())
-        }
-        return Draft(str(values["text"]), _documents(values["documents"]), edits)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        _log.exception("what was not sent could not be read")
-        return Draft()
+def _draft(data: bytes) -> Draft:
+    """What a file holds. Raises ValueError, KeyError, TypeError, or AttributeError where it is damaged."""
+    values = from_json(data)
+    edits = {
+        (edit["chat"] if edit["chat"] is None else int(edit["chat"]), int(edit["message"])): (
+            str(edit["text"]),
+            _documents(edit["documents"]),
+        )
+        for edit in values.get("edits", ())
+    }
+    return Draft(str(values["text"]), _documents(values["documents"]), edits)
 
 
 def _documents(listed: list[list[str]]) -> tuple[Document, ...]:

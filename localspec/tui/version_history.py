@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from localspec.chat.database import BusyError
 from localspec.chat.diff import Diff, diff
 from localspec.chat.messages import Document
 from localspec.chat.rewrite_events import State
@@ -18,6 +19,8 @@ from localspec.engine.step import Finish
 
 _Done = TypeVar("_Done")
 _SAVE_SECONDS = 1.0
+_TOLD_SECONDS = 2.0
+"""That others are writing is no trouble, unless it lasts."""
 _CHARACTERS_PER_SECOND = 200_000
 """A long text is saved less often while it is written."""
 
@@ -32,7 +35,12 @@ class VersionHistory:
         self.document = document
         self._kept, self._on_trouble = Versions(store, document), on_trouble
         self._troubled = False
-        self.versions: list[Version] = self._do(self._kept.load) or []
+        self._failing: float | None = None
+        """Since when nothing can be saved, by a clock that only rises."""
+        self._store, self._generation = store, store.generation if store else 0
+        self._unsaved: set[int] = set()
+        """The places of versions that are as they are in memory only."""
+        self.versions: list[Version] = self._do(self._kept.load, at_once=True) or []
         self.at = len(self.versions)
         """The version that is shown."""
         self._diffs: dict[int, Diff] = {}
@@ -127,6 +135,7 @@ class VersionHistory:
         begun = version.state is not None and bool(version.state.part or version.state.begun)
         if version.result in ("", version.source) and finish is not Finish.STOP and not begun:
             self.versions.pop(place)
+            self._unsaved = {other - (other > place) for other in self._unsaved if other != place}
             self._diffs.clear()
             self.at = min(self.at, len(self.versions))
             if version.id:
@@ -145,6 +154,21 @@ class VersionHistory:
             rejected = set(self.current.rejected) - set(numbers) | (set() if taken else set(numbers))
             self.versions[self.at - 1] = replace(self.current, rejected=tuple(sorted(rejected)))
             self._save(self.at - 1)
+
+    def save(self) -> bool:
+        """Try again what could not be saved. Whether all of it is."""
+        if self._store and self._store.generation != self._generation:
+            # The file that they were in is gone.
+            self._generation = self._store.generation
+            self.versions = [replace(version, id=0) for version in self.versions]
+            self._unsaved = set(range(len(self.versions)))
+        for place in sorted(self._unsaved):
+            version = self._do(lambda place=place: self._kept_now(self.versions[place]))  # type: ignore[misc]
+            if version is None:
+                return False
+            self.versions[place] = version
+            self._unsaved.discard(place)
+        return True
 
     def _rejected(self) -> set[tuple[int, str, str]]:
         """The changes of the shown version that are rejected: where they are in its source, and what they change."""
@@ -173,19 +197,25 @@ class VersionHistory:
         self._diffs.pop(place + 1, None)
 
     def _save(self, place: int) -> None:
-        version = self.versions[place]
-        if version.id:
-            self._do(lambda: self._kept.change(version))
-        else:
-            self.versions[place] = self._do(lambda: self._kept.add(version)) or version
+        self._unsaved.add(place)
+        self.save()
 
-    def _do(self, act: Callable[[], _Done]) -> _Done | None:
+    def _kept_now(self, version: Version) -> Version:
+        if not version.id:
+            return self._kept.add(version)
+        self._kept.change(version)
+        return version
+
+    def _do(self, act: Callable[[], _Done], *, at_once: bool = False) -> _Done | None:
         try:
             done = act()
         except (UserError, sqlite3.Error) as error:
-            if not self._troubled:
+            now = time.monotonic()
+            self._failing = now if self._failing is None else self._failing
+            lasts = at_once or not isinstance(error, BusyError) or now - self._failing >= _TOLD_SECONDS
+            if lasts and not self._troubled:
                 self._troubled = True
                 self._on_trouble(f"The versions are not saved ({error}); rewriting goes on, and saving is tried again.")
             return None
-        self._troubled = False
+        self._troubled, self._failing = False, None
         return done

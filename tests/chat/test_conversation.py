@@ -27,7 +27,9 @@ class Scripted:
         self.target, self._steps, self._error = engine.target, steps, error
         self.asked: list[Options] = []
 
-    def generate(self, prompt: list[int], options: Options, on_prompt: object, *, documents: object) -> Iterator[Step]:
+    def generate(
+        self, prompt: list[int], options: Options, on_prompt: object, *, documents: object, stop: object
+    ) -> Iterator[Step]:
         self.asked.append(options)
         yield from self._steps
         if self._error:

@@ -156,13 +156,13 @@ def test_a_file_in_the_place_of_its_folder_is_one_sentence(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-@pytest.mark.parametrize(("file", "folder"), [(0o400, 0o700), (0o600, 0o500), (0o000, 0o700)])
+@pytest.mark.parametrize(("file", "folder"), [(0o400, 0o500), (0o600, 0o500), (0o600, 0o000)])
 def test_what_may_not_be_written_is_one_sentence(path, file, folder):
     fill(path, times=1)
     path.chmod(file)
     path.parent.chmod(folder)
     try:
-        with pytest.raises(UserError, match="check the permissions"), Store(path) as store:
+        with pytest.raises(UserError, match="permissions"), Store(path) as store:
             store.create("model")
     finally:
         path.parent.chmod(0o700)

@@ -15,6 +15,7 @@ from localspec.chat.copy_place import CopyPlace
 from localspec.chat.rewrite import Finished, PartDone, PartFailed, Reading, Rewriting, Started, State, Wrote
 from localspec.engine.errors import ContextFullError, UserError
 from localspec.engine.step import Finish
+from localspec.engine.stop import Stop
 from rewriting import Answers, estimate, result, rewritten, steps_of
 
 PIECES = st.sampled_from(
@@ -226,10 +227,10 @@ def test_failed_parts_are_remembered_over_a_stop():
 def test_a_stop_between_two_parts_begins_no_further_one():
     """Another thread may ask for it at any time."""
     answers = Answers()
-    rewriting = Rewriting(LONG, "x", answers, estimate, CONTEXT)
-    for event in rewriting:
+    stop = Stop()
+    for event in Rewriting(LONG, "x", answers, estimate, CONTEXT, stop=stop):
         if isinstance(event, PartDone):
-            rewriting.stop()
+            stop.ask()
     assert isinstance(event, Finished)
     assert event.finish is Finish.INTERRUPTED
     assert len(answers.requests) == 1

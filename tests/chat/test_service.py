@@ -15,6 +15,7 @@ from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.errors import UserError
 from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish, Step
+from localspec.engine.stop import Stop
 
 GREEDY = Sampling(temperature=0.0)
 LENGTH = 24
@@ -91,10 +92,11 @@ def test_a_cut_off_answer_goes_on_with_the_same_tokens(answerer: Answerer) -> No
 def test_a_stopped_answer_goes_on_as_if_it_had_not_been(answerer: Answerer) -> None:
     tokens, _ = written(list(answerer.answer([HELLO], ignore)))
     steps: list[Step] = []
-    for step in answerer.answer([HELLO], ignore):
+    stop = Stop()
+    for step in answerer.answer([HELLO], ignore, stop=stop):
         steps.append(step)
         if len(steps) == 7:
-            answerer.stop()
+            stop.ask()
     assert steps[-1].finish is Finish.INTERRUPTED
     begun, text = written(steps)
     more = list(answerer.answer([HELLO, Message("assistant", text)], ignore, goes_on=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import chat_templates
@@ -124,6 +126,28 @@ def test_the_time_a_template_may_take_is_the_one_asked_for(vocabulary: LlamaVoca
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     with pytest.raises(TemplateError, match=r"ran for more than 0\.1 seconds"):
         template(endless, vocabulary, seconds=0.1).encode([USER])
+
+
+def test_all_renderings_for_one_conversation_share_that_time(
+    vocabulary: LlamaVocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A hundred looks at the clock take a second: one rendering of these is in time, two are not.
+    monkeypatch.setattr("localspec.chat.sandbox.meter.time.thread_time", partial(next, itertools.count(0, 0.01)))
+    slow = "{% for i in range(60) %}{% endfor %}"
+    assert template(slow + "x", vocabulary, 1.0).render([SYSTEM, USER]) == "x"
+    with pytest.raises(TemplateError, match="ran for more than 1 seconds"):
+        template(slow + "{{ raise_exception('no') }}", vocabulary, 1.0).render([SYSTEM, USER])
+    with pytest.raises(TemplateError, match="ran for more than 1 seconds"):
+        template(slow + "x", vocabulary, 1.0).encode([SYSTEM, USER])
+
+
+@pytest.mark.parametrize("content", ["", "a" * 100_000])
+def test_a_template_may_write_the_messages_twice_and_not_much_more(content: str, vocabulary: LlamaVocabulary) -> None:
+    messages = [Message("user", content)] * 2
+    twice = "{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}{{ 'x' * 99000 }}"
+    assert len(template(twice, vocabulary).render(messages)) == 4 * len(content) + 99_000
+    with pytest.raises(TemplateError, match="wrote more than 100 thousand characters"):
+        template(twice * 2, vocabulary).render(messages)
 
 
 def test_a_template_that_cannot_be_read_is_an_error_at_once(vocabulary: LlamaVocabulary) -> None:

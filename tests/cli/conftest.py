@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from command import PATIENCE, control_c
-from localspec.interruption import Interruption
+from localspec.engine.stop import Stop
 
 
 @pytest.fixture(autouse=True)
@@ -21,10 +21,10 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def press(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Presses Ctrl-C and waits until it has been noticed; once only, for another press would end the tests."""
     noticed = threading.Event()
-    request = Interruption.request
+    ask = Stop.ask
 
-    def note(interruption: Interruption) -> None:
-        request(interruption)
+    def note(stop: Stop) -> None:
+        ask(stop)
         noticed.set()
 
     def press_once() -> None:
@@ -32,5 +32,5 @@ def press(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             control_c()
             assert noticed.wait(PATIENCE)
 
-    monkeypatch.setattr(Interruption, "request", note)
+    monkeypatch.setattr(Stop, "ask", note)
     return press_once

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from command import PATIENCE, Outcome, call, execute, read_json
-from localspec.interruption import Interruption
+from documented import undefined
+from localspec.engine.stop import Stop
 
 INTERRUPTED = 130
 LINES = [
@@ -58,6 +59,7 @@ def test_the_document(compare: Callable[..., Outcome]) -> None:
     # Measured for this comparison: several widths, and the draft model.
     assert len(values["cost_curve"]) > 3
     assert values["draft_ms"] > 0
+    assert undefined(values, "`localspec bench`", *arms, "letters", "sums") == set()
     assert all(entry["ms"] > 0 for entry in values["cost_curve"])
 
 
@@ -177,10 +179,10 @@ def test_a_file_that_is_missing_or_no_prompts(compare: Callable[..., Outcome], p
 def test_control_c_keeps_what_there_is(compare: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole rounds of all arms, in a document that says so."""
     noticed = threading.Event()
-    request = Interruption.request
+    ask = Stop.ask
 
-    def note(interruption: Interruption) -> None:
-        request(interruption)
+    def note(stop: Stop) -> None:
+        ask(stop)
         noticed.set()
 
     def show(_progress: object, shown: str) -> None:
@@ -189,7 +191,7 @@ def test_control_c_keeps_what_there_is(compare: Callable[..., Outcome], monkeypa
             os.kill(os.getpid(), signal.SIGINT)
             assert noticed.wait(PATIENCE)
 
-    monkeypatch.setattr(Interruption, "request", note)
+    monkeypatch.setattr(Stop, "ask", note)
     monkeypatch.setattr("localspec.console.Progress.show", show)
     outcome = compare("--arms", "plain,lookup", "--json")
     assert (outcome.code, outcome.err) == (INTERRUPTED, "")

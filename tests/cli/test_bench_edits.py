@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import PATIENCE, Outcome, call, read_json
-from localspec.interruption import Interruption
+from localspec.engine.stop import Stop
 from localspec.measure.edits import EditPair, Half
 
 INTERRUPTED = 130
@@ -95,10 +95,10 @@ def test_control_c_keeps_the_devices_that_are_done(
 ) -> None:
     """A device under way is left out, and the exit code says so."""
     noticed = threading.Event()
-    request = Interruption.request
+    ask = Stop.ask
 
-    def note(interruption: Interruption) -> None:
-        request(interruption)
+    def note(stop: Stop) -> None:
+        ask(stop)
         noticed.set()
 
     def show(_progress: object, shown: str) -> None:
@@ -106,7 +106,7 @@ def test_control_c_keeps_the_devices_that_are_done(
             os.kill(os.getpid(), signal.SIGINT)
             assert noticed.wait(PATIENCE)
 
-    monkeypatch.setattr(Interruption, "request", note)
+    monkeypatch.setattr(Stop, "ask", note)
     monkeypatch.setattr("localspec.console.Progress.show", show)
     outcome = compare("--arms", "suffix", "--json")
     assert (outcome.code, outcome.err) == (INTERRUPTED, "")

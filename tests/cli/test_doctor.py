@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 import tiny
 from command import Outcome, call, read_json
+from documented import undefined
 from localspec import __version__
-from localspec.doctor_report import BestLength, Loaded, auto_text
+from localspec.doctor_report import BestLength, Loaded, age, auto_text
 from localspec.doctor_warnings import (
     Host,
     build_warnings,
@@ -25,6 +27,8 @@ from localspec.doctor_warnings import (
 )
 from localspec.engine.engine import EngineSettings
 
+NOW = 1.9e9
+"""In the year 2030."""
 ASKED = (
     "backends", "devices", "model", "draft", "compatible", "incompatible_reason", "cost_curve", "draft_ms", "audit",
 )  # fmt: skip
@@ -93,6 +97,47 @@ def test_a_pair(tiny_llama: Path, tiny_draft: Path) -> None:
     assert max(map(len, drawn)) <= 80
 
 
+def test_passes_are_timed_once_and_anew_when_asked(tiny_llama: Path, own_folders: Path) -> None:
+    """The curve's age is told; what was kept stays until --measure."""
+    assert "Measured just now." in call("doctor", "-m", tiny_llama).out
+    file = own_folders / "cache" / "costs.json"
+    ((key, kept),) = json.loads(file.read_text()).items()
+    long_ago = time.time() - 12.5 * 86_400
+    file.write_text(json.dumps({key: {**kept, "1": 5000.0, "measured": long_ago}}))
+    said = " ".join(call("doctor", "-m", tiny_llama).out.split())
+    assert "Measured 12 days ago, on 20" in said
+    assert "localspec doctor --measure measures it anew." in said
+    values = call("doctor", "-m", tiny_llama, "--json").document
+    assert (values["cost_curve"][0]["ms"], values["cost_measured"][:2]) == (5000.0, "20")
+    anew = call("doctor", "-m", tiny_llama, "--measure", "--json").document
+    assert anew["cost_curve"][0]["ms"] < 5000.0
+    assert anew["cost_measured"] > values["cost_measured"]
+    kept_now = call("doctor", "-m", tiny_llama, "--json").document
+    assert kept_now["cost_measured"] == anew["cost_measured"]
+    assert [entry["ms"] for entry in kept_now["cost_curve"]] == pytest.approx(
+        [entry["ms"] for entry in anew["cost_curve"]], rel=0.01
+    )
+    assert "There is no model to measure" in call("doctor", "--measure").sentence
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        (None, "is not known; localspec doctor --measure"),
+        (NOW - 100, "Measured just now."),
+        (NOW + 0.4, "Measured just now."),
+        (NOW - 4000, "Measured less than a day ago, on"),
+        (NOW - 90_000, "Measured a day ago, on"),
+        (NOW - 200_000, "Measured 2 days ago, on"),
+        (NOW + 90_000, "Measured on "),
+        (1e300, "is not known"),
+    ],
+)
+def test_the_age_of_a_measurement_in_words(measured: float | None, words: str) -> None:
+    """Whatever the clock said then."""
+    assert words in age(measured, NOW)
+
+
 def test_a_draft_model_of_another_family(tiny_llama: Path, tmp_path: Path) -> None:
     """The first difference is told, the target is looked at all the same, and that is no failure of the command."""
     recipe = tiny.llama_recipe()
@@ -130,6 +175,11 @@ def test_an_audit(examine: Callable[..., Outcome], tiny_llama: Path) -> None:
     same = call("doctor", "-m", tiny_llama, "--kv-type", "q8_0", "--json").document
     assert "none of 64 tokens" in same["last_audit"]
     assert call("doctor", "-m", tiny_llama, "--json").document["last_audit"] is None
+
+
+def test_every_number_is_defined(examine: Callable[..., Outcome]) -> None:
+    """In docs/measure.md."""
+    assert undefined(examine("--bit-exact", "--json").document, "`localspec doctor`") == set()
 
 
 def test_an_audit_in_words(examine: Callable[..., Outcome]) -> None:
@@ -271,8 +321,8 @@ def test_what_auto_will_do_is_said_in_figures() -> None:
     """From a made-up curve: which copies pay, and from which acceptance the draft model does."""
     model = Path("m.gguf")
     loaded = Loaded(
-        model, model, EngineSettings(model), 512, True, 1.0, {1: 10.0}, {1: None, 2: 0.25}, (0.4, 1),
-        (BestLength(0.5, 0, 1.0), BestLength(0.9, 4, 2.0)),
+        model, model, EngineSettings(model), 512, True, 1.0, {1: 10.0}, {1: None, 2: 0.25}, drafts=(0.4, 1),
+        best=(BestLength(0.5, 0, 1.0), BestLength(0.9, 4, 2.0)),
     )  # fmt: skip
     text = " ".join(auto_text(loaded).split())
     assert "1 never, 2 25%" in text

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command import Outcome, call, read_json
+from documented import undefined
 
 INTERRUPTED = 130
 LINES = [
@@ -20,7 +21,7 @@ LINES = [
 ]
 TASK = {
     "answers", "tokens", "greedy_acceptance", "sampled_acceptance", "lookup_acceptance", "sampled_text_acceptance",
-    "acceptance_by_position", "tokens_per_step", "lookup", "auto", "modelled_speedup",
+    "acceptance_by_position", "tokens_per_step", "lookup", "auto", "modelled_speedup", "wall_clock",
 }  # fmt: skip
 
 
@@ -69,6 +70,112 @@ def test_the_document(measure: Callable[..., Outcome]) -> None:
     assert set(values["prompts"][0]["steps"]) == {"draft:4", "draft:8", "lookup", "auto"}
 
 
+def test_every_width_is_measured_that_is_not_called_estimated(measure: Callable[..., Outcome]) -> None:
+    """A tiny model has time for all of them."""
+    assert all(entry["measured"] for entry in measure("--json").document["cost_curve"])
+
+
+def test_widths_without_time_are_called_estimated(
+    measure: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is modelled from them is not passed off as measured."""
+    monkeypatch.setattr("localspec.measure_acceptance.MOST_MEASURING", 0.0)
+    values = measure("--json").document
+    assert [entry["width"] for entry in values["cost_curve"] if entry["measured"]] == [1]
+    said = " ".join(measure().out.split())
+    assert "passes over 2, 3, 4, 5, 6, 8, 9, 12, 17, 33 tokens are not measured but estimated" in said
+
+
+ARMS = ("plain", "draft:4", "draft:8", "lookup", "auto")
+
+
+def test_timed_speedups_stand_beside_the_modelled_ones(measure: Callable[..., Outcome]) -> None:
+    """Of the same prompts and the same ways of drafting, in all three forms."""
+    values = measure("--wall-clock", "--json").document
+    for prompt in values["prompts"]:
+        timed = prompt["wall_clock"]["arms"]
+        assert set(timed) == set(ARMS)
+        assert timed["plain"]["steps"] == timed["plain"]["tokens"] == prompt["tokens"]
+        for arm in ("draft:4", "draft:8", "lookup"):
+            # What was replayed is what really happens.
+            assert timed[arm]["same"]
+            assert timed[arm]["steps"] == prompt["steps"][arm]
+    for task in (*values["tasks"].values(), values["overall"]):
+        found = task["wall_clock"]
+        assert set(found) == set(ARMS)
+        assert found["plain"]["speedup"] == 1.0
+        for arm in ARMS[1:]:
+            assert found[arm]["speedup"] == pytest.approx(
+                found["plain"]["ms_per_token"] / found[arm]["ms_per_token"], rel=1e-3
+            )
+        assert found["plain"]["tokens"] == task["tokens"]
+    both = values["tasks"]["letters"]["wall_clock"]["draft:4"]
+    arms = [prompt["wall_clock"]["arms"]["draft:4"] for prompt in values["prompts"] if prompt["category"] == "letters"]
+    assert both["ms_per_token"] == pytest.approx(
+        sum(arm["ms"] for arm in arms) / sum(arm["tokens"] for arm in arms), 1e-3
+    )
+
+    said = measure("--wall-clock").out
+    assert sum(line.endswith(" modelled    timed") for line in said.splitlines()) == 3
+    assert max(map(len, said.splitlines())) <= 80
+    rows = [line for line in measure("--wall-clock", "--markdown").out.splitlines() if line.startswith("|")]
+    assert rows[0].endswith("| timed speedup, auto |")
+    assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
+    assert read_json(measure("--json").out)["overall"]["wall_clock"] is None
+
+
+def test_every_number_is_defined(measure: Callable[..., Outcome]) -> None:
+    """In docs/measure.md."""
+    values = measure("--wall-clock", "--json").document
+    names = (*ARMS, "4", "8", *values["tasks"])
+    assert undefined(values, "`localspec measure acceptance`", *names) == set()
+    assert undefined({"made_up": 1.0}, "`localspec measure acceptance`") == {"made_up"}
+
+
+def test_nothing_is_timed_without_a_draft_model_that_needs_one(measure: Callable[..., Outcome]) -> None:
+    """Lookup and auto remain."""
+    values = measure("-d", "none", "--wall-clock", "--json").document
+    assert set(values["overall"]["wall_clock"]) == {"plain", "lookup", "auto"}
+
+
+def test_what_is_timed_stays(measure: Callable[..., Outcome], own_folders: Path) -> None:
+    """A second call says since when, and where it is kept; damaged times are taken again."""
+    first = measure("--wall-clock", "--json").document
+    again = measure("--wall-clock", "--json")
+    assert "3 of 3 prompts were timed before, since 20" in again.err
+    kept = sorted(own_folders.glob("cache/acceptance/*/*.json"))
+    assert len(kept) == 3
+    assert str(kept[0].parent) in again.err
+    assert read_json(again.out)["overall"]["wall_clock"] == first["overall"]["wall_clock"]
+    kept[0].write_text("{")
+    kept[1].write_text(kept[1].read_text().replace('"lookup"', '"another"'))
+    kept[2].write_text(kept[2].read_text().replace('"tokens": 12', '"tokens": 0'))
+    assert "timed before" not in measure("--wall-clock", "--json").err
+
+
+def test_control_c_keeps_what_was_timed(
+    measure: Callable[..., Outcome], press: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of which a prompt is missing has no timed speedup; the next call times the others."""
+
+    def show(_progress: object, shown: str) -> None:
+        if shown.startswith("7 of 15 timed answers"):
+            press()
+
+    with monkeypatch.context() as pressing:
+        pressing.setattr("localspec.console.Progress.show", show)
+        stopped = measure("--wall-clock", "--json")
+    assert stopped.code == INTERRUPTED
+    values = read_json(stopped.out)
+    assert values["complete"] is False
+    assert [bool(prompt["wall_clock"]) for prompt in values["prompts"]] == [True, False, False]
+    assert (values["tasks"]["letters"]["wall_clock"], values["overall"]["wall_clock"]) == (None, None)
+    assert values["overall"]["greedy_acceptance"] is not None
+    rest = measure("--wall-clock", "--json")
+    assert "1 of 3 prompts were timed before" in rest.err
+    assert read_json(rest.out)["complete"] is True
+
+
 def test_without_a_draft_model(measure: Callable[..., Outcome]) -> None:
     """What needs one is null, and the picture of it is refused."""
     values = measure("-d", "none", "--json").document
@@ -95,7 +202,8 @@ def test_the_table_for_a_terminal(measure: Callable[..., Outcome]) -> None:
     for label in ("draft's first choice is the target's", "2-gram lookup", "draft model, 4 tokens", "localspec (auto)"):
         assert sum(line.startswith(f"  {label} ") for line in lines) == 3
     assert "Acceptance by position in the draft" in lines
-    assert "Speedups are modelled" in outcome.out
+    assert "Modelled speedups come from what passes cost above; --wall-clock times real" in outcome.out
+    assert " timed" not in outcome.out
 
 
 def test_markdown(measure: Callable[..., Outcome]) -> None:
@@ -204,7 +312,7 @@ def test_the_help_fits_a_terminal() -> None:
     assert (outcome.code, outcome.err) == (0, "")
     assert max(map(len, outcome.out.splitlines())) <= 80
     assert "modelled" in outcome.out
-    for option in ("--prompts FILE", "--limit N", "--plot FILE", "--json", "--markdown", "--quiet"):
+    for option in ("--prompts FILE", "--limit N", "--wall-clock", "--plot FILE", "--json", "--markdown", "--quiet"):
         assert f"  {option}" in outcome.out
 
 

@@ -17,7 +17,7 @@ import pytest
 import hub_server
 import package_index
 from command import PATIENCE, call, command, execute, surroundings
-from hub_server import Content, Fault, HubServer, long_content
+from hub_server import Content, Fault, HubServer, long_content, model_content
 from localspec.hub import plan as planning
 
 INTERRUPTED = 130
@@ -30,7 +30,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     """A hub on loopback, with one repository."""
     with hub_server.serving() as server:
         hub_server.isolate_hub(monkeypatch, tmp_path_factory.mktemp("home"), server.url)
-        server.add("user/repo", {NAME: long_content(SIZE)})
+        server.add("user/repo", {NAME: model_content(SIZE)})
         yield server
 
 
@@ -74,6 +74,7 @@ def test_json_is_one_document_for_what_is_here_now(hub, shelf):
         "quantization": "Q4_0",
         "repository": "user/repo",
         "commit": "c" * 40,
+        "problem": None,
     }
     assert document == {
         "models": [{**model, "state": "downloaded"}],
@@ -218,7 +219,7 @@ def test_two_processes_download_one_file_once(hub, shelf):
 @pytest.mark.terminal
 def test_a_terminal_gets_a_bar_for_each_file(hub, shelf):
     """All of them full in the end, each on a line of its own, and what follows stands below."""
-    hub.add("user/two", {f"m-Q8_0-0000{i}-of-00002.gguf": long_content(SIZE * i) for i in (1, 2)})
+    hub.add("user/two", {f"m-Q8_0-0000{i}-of-00002.gguf": model_content(SIZE * i) for i in (1, 2)})
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     environment = surroundings(TERM="xterm-256color")

@@ -48,7 +48,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], object]) 
         steps = list(answers(request, on_prompt))
         yield from steps[: len(steps) // 2]
         before(number)
-        if writer.interruption.requested:
+        if writer.interruption.stop.asked:
             yield closing_step(Finish.INTERRUPTED)
             return
         yield from steps[len(steps) // 2 :]

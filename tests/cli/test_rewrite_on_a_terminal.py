@@ -74,10 +74,10 @@ def test_a_comparison_has_colors_unless_a_person_wants_none(tmp_path, tiny_llama
     path.write_text("one\nrain \x1b[2J\n")
     code, written = in_terminal("-m", tiny_llama, path, "--diff")
     assert code == 0
-    assert "\x1b[31m-rain [2J\x1b[0m\r\n\x1b[32m+snow [2J\x1b[0m\r\n" in written
+    assert "\x1b[31m-rain ␛[2J\x1b[0m\r\n\x1b[32m+snow ␛[2J\x1b[0m\r\n" in written
     code, plain = in_terminal("-m", tiny_llama, path, "--diff", "--quiet", NO_COLOR="1")
     assert code == 0
-    assert "-rain [2J\r\n+snow [2J\r\n" in plain
+    assert "-rain ␛[2J\r\n+snow ␛[2J\r\n" in plain
     assert "\x1b" not in plain
 
 
@@ -86,4 +86,4 @@ def test_a_text_cannot_command_the_terminal(tmp_path, tiny_llama):
     path = tmp_path / "it.txt"
     path.write_text("rain \x1b[2J\n")
     code, written = in_terminal("-m", tiny_llama, path, "--quiet")
-    assert (code, written) == (0, "snow [2J\r\n")
+    assert (code, written) == (0, "snow ␛[2J\r\n")

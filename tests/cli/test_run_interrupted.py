@@ -170,9 +170,9 @@ def test_the_second_control_c_leaves_whatever_is_going_on():
     program = (
         "import time; from localspec.interruption import Interruption\n"
         "with Interruption() as interruption:\n"
-        "    interruption.on_request = lambda: print('noticed', flush=True)\n"
-        "    print('ready', flush=True)\n"
-        "    for _ in range(60): time.sleep(0.5)"
+        "    with interruption.stop.ending(lambda: print('noticed', flush=True)):\n"
+        "        print('ready', flush=True)\n"
+        "        for _ in range(60): time.sleep(0.5)"
     )
     with running(sys.executable, "-c", program) as process:
         assert process.stdout.readline() == b"ready\n"
@@ -195,13 +195,12 @@ def test_afterwards_control_c_is_what_it_was(tiny_llama):
 def test_control_c_does_not_wait_for_the_end_of_a_pass(smollm2):
     settings = ContextSettings(length=512, batch=512, threads=1)
     with Model(smollm2) as model, Context(model, settings) as context, Interruption() as interruption:
-        interruption.on_request = context.interrupt
         timer = threading.Timer(0.05, control_c)
         timer.start()
-        with pytest.raises(Interrupted):
+        with pytest.raises(Interrupted), interruption.stop.ending(context.interrupt):
             context.decode(list(range(1000, 1512)))
         timer.join()
-    assert interruption.requested
+    assert interruption.stop.asked
 
 
 @pytest.mark.parametrize("form", [(), ("--jsonl",)])

@@ -12,6 +12,7 @@ import pyte
 import pytest
 
 from command import PATIENCE, call, command, surroundings
+from localspec.literal import literal
 
 pytestmark = pytest.mark.terminal
 
@@ -66,7 +67,7 @@ def test_progress_goes_away_and_the_answer_stays(tiny_llama, answer):
     assert code == 0
     assert "loading llama 100%" in written
     assert "reading the prompt" in written
-    kept = "".join(character for character in answer if character >= " " or character in "\n\t")
+    kept = literal(answer)
     assert "\n".join(rows(written)) == "\n".join(rows(kept.replace("\n", "\r\n")))
     # After the last line of progress nothing but the text is sent.
     assert written.rsplit("\x1b[K", 1)[1] == kept.replace("\n", "\r\n") + "\r\n"

@@ -119,7 +119,7 @@ def test_a_terminal_is_not_commanded_by_what_was_said(chats):
         shown += os.read(ours, 4096)
     assert process.wait(PATIENCE) == 0
     os.close(ours)
-    assert b"Roses[2J are red" in shown
+    assert "Roses␛[2J␇ are red" in shown.decode()
     assert "Roses\x1b[2J\x07 are red" in call("sessions", "show", chats[1]).out
 
 

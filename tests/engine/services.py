@@ -28,7 +28,6 @@ class Talker:
 
     def __init__(self, link: Link, *words: str) -> None:
         self.link = link
-        self.stopped = threading.Event()
         for word in words:
             link.send(word)
 
@@ -41,19 +40,20 @@ class Talker:
         self.link.send("sent again")
 
     def hold(self) -> Iterator[str]:
-        self.stopped.clear()
-        yield "holding"
-        self.stopped.wait()
+        stopped = threading.Event()
+        with self.link.stop.ending(stopped.set):
+            yield "holding"
+            stopped.wait()
         yield "stopped"
 
     def late(self) -> Iterator[bool]:
         """Looks up only when it has been stopped already."""
-        while not self.link.stopping:
+        while not self.link.stop.asked:
             time.sleep(0.001)
         yield True
 
     def stopping(self) -> Iterator[bool]:
-        yield self.link.stopping
+        yield self.link.stop.asked
 
     def stubborn(self) -> Iterator[str]:
         yield "never ends"
@@ -79,9 +79,6 @@ class Talker:
         yield 1
         os.abort()
 
-    def stop(self) -> None:
-        self.stopped.set()
-
     def idle(self, unwanted: Callable[[], bool]) -> None:
         os.write(1, b"idle\n")
         while not unwanted():
@@ -99,6 +96,6 @@ def refuse(link: Link) -> Talker:
 
 def never_ready(link: Link) -> Talker:
     link.send("begun")
-    while not link.stopping:
+    while not link.stop.asked:
         time.sleep(0.01)
     raise RuntimeError("given up")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import reciting
 from recorded import open_engine
 
+import reciting
 from fakes import TableCodec, TableModel, TableSampler, tables
 from localspec.engine.chain import Chain
 from localspec.engine.costs import CostCurve, Costs

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from reciting import circle, recite
 from recorded import Passes, draft_context, open_engine
 
 import tiny
@@ -14,6 +13,7 @@ from localspec.engine.engine import Engine, Options
 from localspec.engine.errors import ContextFullError
 from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish, Step
+from reciting import circle, recite
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
 DRAFTERS = ("none", "lookup", "draft")

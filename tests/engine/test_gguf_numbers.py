@@ -19,6 +19,10 @@ from localspec.engine.gguf import inspect
         ("llama.context_length", 1 << 31, "its context length is 2147483648"),
         ("llama.attention.layer_norm_rms_epsilon", -1.0, "its normalization adds -1.0"),
         ("llama.attention.layer_norm_rms_epsilon", math.nan, "its normalization adds nan"),
+        ("llama.expert_used_count", 2, "its number of experts is 0, of which 2 are used"),
+        ("llama.expert_count", 2, "its number of experts is 2, of which 0 are used"),
+        ("llama.nextn_predict_layers", 2, "its number of layers that predict further tokens is 2"),
+        ("llama.rope.dimension_count", 31, "its number of rotated dimensions is 31"),
     ],
 )
 def test_a_number_that_cannot_be_is_damage(key, value, says, tmp_path):

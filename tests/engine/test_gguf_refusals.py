@@ -151,6 +151,7 @@ def test_a_causal_model_without_pooling_is_fine(tmp_path: Path) -> None:
         ("general.architecture", "clip", "is the image or sound part of a model"),
         ("general.type", "imatrix", "is a table of importance figures"),
         ("general.architecture", "", "does not say which architecture"),
+        ("tokenizer.ggml.model", "none", "has no vocabulary"),
     ],
 )
 def test_not_a_text_model(key: str, value: str, text: str, tiny_llama: Path) -> None:
@@ -230,6 +231,26 @@ def test_damaged(content: bytes, text: str, tmp_path: Path) -> None:
     assert text in refusal(path, read_header)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("blk.0.ffn_up.weight", 26, "holds weights of a type that is not for weights"),
+        ("blk.0.attn_q.bias", 28, "holds weights of a type that is not for weights"),
+        ("blk.0.attn_norm.weight", 8, "holds a normalization or a bias that is quantized"),
+        ("blk.0.ffn_gate.tid2eid.weight", 26, None),
+        ("blk.0.ffn_up.weight", 8, None),
+        ("blk.0.attn_norm.weight", 30, None),
+    ],
+)
+def test_types_of_tensors(name: str, kind: int, text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(header_of(tensors=1, rest=text_value(name) + struct.pack("<IQIQ", 1, 32, kind, 0) + bytes(512)))
+    if text is None:
+        assert read_header(path).tensors == 1
+    else:
+        assert text in refusal(path, read_header)
+
+
 def test_a_long_string_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(header_of(pair("a", 8, struct.pack("<Q", 900 << 20))))
@@ -240,6 +261,13 @@ def test_a_long_string_takes_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert "its header is larger than that of any model" in text
     assert peak < 8 << 20
+
+
+def test_more_texts_than_any_vocabulary_has_are_refused_unread(tmp_path: Path) -> None:
+    path, count = tmp_path / "m.gguf", (1 << 21) + 1
+    path.write_bytes(header_of(pair("tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, count))))
+    os.truncate(path, 20 << 20)
+    assert f"it holds a list of {count} texts, more than any model has" in refusal(path, read_header)
 
 
 def test_a_file_that_shrinks_while_it_is_read_counts_as_cut() -> None:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reciting import circle
 from recorded import draft_context, open_engine
 
 from localspec.engine.engine import Engine, Options
 from localspec.engine.llama.library import lib
 from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish, Step
+from reciting import circle
 from tiny_checks import GREEDY, PROMPT, WARM, write
 
 DRAFTERS = ("none", "lookup", "draft", "auto")

@@ -15,6 +15,7 @@ import services
 from localspec.engine import process
 from localspec.engine.errors import ContextFullError, UserError
 from localspec.engine.process import CannotStartError, EngineDied, Factory, Host
+from localspec.engine.stop import Stop
 
 REMEDY = "switch it on again"
 Start = Callable[..., Host]
@@ -101,25 +102,32 @@ def test_the_traceback_of_a_bug_is_in_the_log(host: Host, log: Path) -> None:
 
 
 def test_a_stop_reaches_a_call_under_way(host: Host) -> None:
-    items = host.call("hold")
+    stop = Stop()
+    items = host.call("hold", stop=stop)
     assert next(items) == "holding"
-    host.stop()
+    stop.ask()
     assert list(items) == ["stopped"]
 
 
-def test_a_stop_is_known_until_the_next_call_to_a_service_that_missed_it(host: Host) -> None:
-    heard = threading.Event()
-
-    def insist() -> None:
-        while not heard.wait(0.005):
-            host.stop()
-
-    insisting = threading.Thread(target=insist)
-    insisting.start()
-    assert list(host.call("late")) == [True]
-    heard.set()
-    insisting.join()
+def test_a_stop_before_a_call_ends_it_and_no_other(host: Host) -> None:
+    stop = Stop()
+    stop.ask()
+    assert list(host.call("late", stop=stop)) == [True]
     assert list(host.call("stopping")) == [False]
+
+
+def test_a_stop_that_comes_when_the_call_is_over_is_not_of_the_next(host: Host) -> None:
+    """Even where it is under way to the child while the next call is made."""
+    stops = [Stop() for _ in range(200)]
+    ends = [threading.Thread(target=stop.ask) for stop in stops]
+    for stop, end in zip(stops, ends, strict=True):
+        items = host.call("count", 1, stop=stop)
+        assert next(items) == 0
+        end.start()
+        assert list(items) == []
+        assert list(host.call("stopping")) == [False]
+    for end in ends:
+        end.join()
 
 
 def test_a_call_that_nobody_reads_to_its_end_is_stopped_and_forgotten(host: Host) -> None:
@@ -238,6 +246,7 @@ import sys
 from pathlib import Path
 import services
 from localspec.engine.process import Host
+from localspec.engine.stop import Stop
 
 host = Host(services.Talker, (), log_file=Path(sys.argv[1]), remedy="")
 list(host.start())

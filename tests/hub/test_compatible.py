@@ -14,7 +14,7 @@ import tiny_bad
 from localspec.engine.engine import Engine, EngineSettings
 from localspec.engine.errors import ModelError
 from localspec.engine.gguf import read_header
-from localspec.hub.compatible import VOCABULARY, match, match_files, may_match, read_remote_header
+from localspec.hub.compatible import VOCABULARY, Match, match, may_match, read_remote_header
 
 Write = Callable[[Path], Path]
 VARIANTS: dict[str, Write] = {
@@ -33,6 +33,10 @@ def with_words(path: Path, *words: str) -> Path:
     assert len(words[0]) == len("more")
     path.write_bytes(padded.read_bytes().replace(b"\x08\0\0\0\0\0\0\0[PAD261]", b"\x08\0\0\0\0\0\0\0<more-a>"))
     return path
+
+
+def match_files(target: Path, draft: Path) -> Match:
+    return match(read_header(target, keep=VOCABULARY), read_header(draft, keep=VOCABULARY))
 
 
 def opened(target: Path, draft: Path) -> Engine:

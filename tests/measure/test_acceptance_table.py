@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import acceptance_by_hand as by_hand
 import numpy as np
 import pytest
 
+from localspec.chat.document_spans import document_spans
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.fixed import Fixed
 from localspec.engine.sampling import Sampler, Sampling
+from localspec.engine.stop import Stop
 from localspec.measure.acceptance_answers import Answering, Answers
 from localspec.measure.acceptance_table import (
     AUTO,
     LENGTHS,
     LOOKUP,
     AnswerFigures,
+    Counted,
+    Reading,
     TaskFigures,
     by_task,
     device_of,
@@ -26,7 +32,9 @@ from localspec.measure.acceptance_table import (
     pairs_copied,
 )
 from localspec.measure.arms import parse_arms
+from localspec.measure.profiles import PROFILES
 from localspec.measure.prompts import Prompt
+from reciting import circle
 
 PROMPTS = [
     Prompt("1", "letters", ("Dear Sir or Madam, dear Sir or ",)),
@@ -72,7 +80,7 @@ def test_a_prompt_is_read_once(engine: Engine) -> None:
     with Answering(engine, LENGTH, SEED, (), longest_prompt=64) as answering:
         for prompt in PROMPTS[:2]:
             before = engine.target_context.passes
-            one = answering.answer(prompt, _bytes(prompt), lambda: False)
+            one = answering.answer(prompt, _bytes(prompt), Stop())
             tokens = one.answer.size + one.sampled.recording.answer.size
             assert engine.target_context.passes - before == 1 + tokens
 
@@ -187,14 +195,17 @@ def test_a_task_pools_tokens_and_averages_steps(figures: list[AnswerFigures]) ->
     tasks = by_task(figures)
     assert list(tasks) == ["letters", "sums"]
     one, other = tasks["letters"].answers
-    letters = tasks["letters"]
-    assert letters.tokens == one.tokens + other.tokens
+    assert tasks["sums"].answers == (figures[1],)
+    # Of another length than the first one.
+    other = replace(other, tokens=20, greedy=Counted(5.0, 20))
+    letters = TaskFigures((one, other))
+    assert letters.tokens == one.tokens + 20
     assert letters.greedy.mean == (one.greedy.count + other.greedy.count) / letters.tokens
     shares = sorted(answer.greedy.count / answer.tokens for answer in (one, other))
     assert [letters.greedy.least, letters.greedy.largest] == shares
     a = letters.greedy.mean
     assert letters.formula(4) == pytest.approx(sum(a**i for i in range(5)))
-    steps = [answer.tokens / answer.runs["draft:4"].steps for answer in (one, other)]
+    steps = [answer.runs["draft:4"].tokens / answer.runs["draft:4"].steps for answer in (one, other)]
     assert letters.tokens_per_step("draft:4") == pytest.approx(sum(steps) / 2)
     runs = [answer.runs[LOOKUP] for answer in (one, other)]
     assert letters.steps_with_proposal == pytest.approx(sum(run.proposals / run.steps for run in runs) / 2)
@@ -234,6 +245,42 @@ def test_without_a_draft_model_lookup_and_auto_remain(tiny_llama: Path, answers:
         assert one.runs[AUTO].tokens == one.tokens
 
 
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+ALPHABETS = [
+    Prompt(str(number), "letters", (f"--- document: it ---\n{document}\n--- end of it ---\nSay it a",))
+    for number, document in enumerate((f"{ALPHABET[:9]}+{ALPHABET[9:20]}-u{ALPHABET[21:]}", ALPHABET * 3, "nothing"))
+]
+"""A document that is edited, one that is copied, and one of no use."""
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_auto_is_replayed_as_the_engine_runs_it(tmp_path: Path, drafts: bool) -> None:
+    """On a device of made-up costs: also where a prompt holds a document, whose place auto follows. Without a draft model
+    in the same steps and the same time."""
+    model = circle(tmp_path / "alphabet.gguf", ALPHABET)
+    draft = circle(tmp_path / "draft.gguf", f"{ALPHABET[:4]}{ALPHABET[6:]}") if drafts else None
+    with Engine(EngineSettings(model, draft, context_length=CONTEXT, threads=1)) as engine:
+        piece = engine.target.vocabulary.piece
+        reading = Reading(piece, lambda tokens: document_spans(tokens, piece))
+        device = PROFILES["cuda"]
+        found = _answers(engine, prompts=ALPHABETS)
+        steps_of = {}
+        for known in (reading, None):
+            engine.simulate(device.target_ms, device.draft_ms)
+            figures = steps_of[known] = figures_of(found, device, known)
+            for one, figure in zip(found, figures, strict=True):
+                prompt, options = one.prompt.tolist(), Options(sampling=GREEDY, seed=0, max_tokens=LENGTH)
+                steps = list(engine.generate(prompt, options, documents=known.documents(prompt) if known else ()))
+                assert [token for step in steps for token in step.tokens] == one.answer.tolist()
+                if drafts:
+                    # Where a draft went wrong, a recording has only a few more tokens of the draft model's own way.
+                    continue
+                assert figure.runs[AUTO].steps == len(steps)
+                assert figure.runs[AUTO].ms == pytest.approx(sum(step.verify_ms for step in steps))
+        # Knowing the document makes a difference.
+        assert steps_of[reading] != steps_of[None]
+
+
 @pytest.mark.parametrize("drafts", [True, False])
 def test_an_answer_ends_where_a_chat_would_end_it(tiny_llama: Path, tiny_draft: Path, drafts: bool) -> None:
     """At a stop string of the template too."""
@@ -247,9 +294,9 @@ def test_an_answer_ends_where_a_chat_would_end_it(tiny_llama: Path, tiny_draft: 
     assert bytes(one.answer.tolist()[-len(stop.encode()) :]) == stop.encode()
 
 
-def _answers(engine: Engine, stop: tuple[str, ...] = ()) -> list[Answers]:
+def _answers(engine: Engine, stop: tuple[str, ...] = (), prompts: Sequence[Prompt] = PROMPTS) -> list[Answers]:
     with Answering(engine, LENGTH, SEED, stop, longest_prompt=64) as answering:
-        return [answering.answer(prompt, _bytes(prompt), lambda: False) for prompt in PROMPTS]
+        return [answering.answer(prompt, _bytes(prompt), Stop()) for prompt in prompts]
 
 
 def _bytes(prompt: Prompt) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from localspec.engine.engine import Engine, Options
 from localspec.engine.sampling import Sampling, log_probability
 from localspec.measure.audit import Audit, Judged, Written, audit, judge, noise_floor, write
-from localspec.measure.audit_file import AUDIT_FILE, audit_key, keep_audit, last_audit
+from localspec.measure.audit_file import AUDIT_FILE, keep_audit, last_audit
 from localspec.measure.bit_exact import Setting, compare
 from tiny_checks import GREEDY, PROMPT, load
 
@@ -180,30 +181,40 @@ def test_penalties_do_not_make_flips(engine: Engine) -> None:
         assert not any(token.flipped for token in judge(engine.target_context, written))
 
 
-def test_the_last_audit_is_remembered(tiny_llama: Path, tmp_path: Path) -> None:
-    """For this file opened in this way; not for another number of threads, or another cache."""
+OPENED = "llama.gguf/gpu-1/threads2/f16/llama-cpp-python 0.3.36/0123456789abcdef"
+
+
+def test_the_last_audit_is_remembered(tmp_path: Path) -> None:
+    """For what was opened like that, and nothing else."""
     token = Judged(position=70, width=5, drafter="draft", gap=0.2, flipped=True, logprob=-1.0, moved=0.1)
-    keep_audit(tmp_path, audit_key(tiny_llama, 2, "f16", -1), Audit([token]), "draft")
-    said = last_audit(tmp_path, tiny_llama, 2, "f16", -1)
-    assert said is not None
-    assert "1 of 1 tokens" in said
-    assert "0.20 logit" in said
-    for other in ((1, "f16", -1), (2, "q8_0", -1), (2, "f16", 0)):
-        assert last_audit(tmp_path, tiny_llama, *other) is None
+    keep_audit(tmp_path, OPENED, Audit([token]), "draft")
+    said = last_audit(tmp_path, OPENED)
+    assert said == (
+        "Audited just now: 1 of 1 tokens would have been another by plain decoding, in contexts of up to 70 tokens; by its "
+        "logits the written one is 0.2 behind."
+    )
+    later = last_audit(tmp_path, OPENED, time.time() + 12.5 * 86_400)
+    assert later is not None
+    assert later.startswith("Audited 12 days ago, on 20")
+    for other in (OPENED.replace("f16", "q8_0"), "", OPENED[:-1]):
+        assert last_audit(tmp_path, other) is None
     # Of an audit in which nothing was drafted nothing is claimed.
     plain = Judged(position=7, width=1, drafter="none", gap=0.2, flipped=False, logprob=-1.0, moved=0.0)
-    keep_audit(tmp_path, audit_key(tiny_llama, 1, "f16", -1), Audit([plain]), None)
-    assert last_audit(tmp_path, tiny_llama, 1, "f16", -1) is None
+    keep_audit(tmp_path, "another", Audit([plain]), None)
+    assert last_audit(tmp_path, "another") is None
+    # Nor for what nobody knows.
+    keep_audit(tmp_path, "", Audit([token]), None)
+    assert last_audit(tmp_path, "") is None
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', "{"])
-def test_a_damaged_file_of_audits_is_as_good_as_none(tiny_llama: Path, tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_of_audits_is_as_good_as_none(tmp_path: Path, content: str) -> None:
     """Nothing is said, and the next audit is kept."""
     (tmp_path / AUDIT_FILE).write_text(content)
-    assert last_audit(tmp_path, tiny_llama, 2, "f16", -1) is None
+    assert last_audit(tmp_path, OPENED) is None
     token = Judged(position=70, width=5, drafter="draft", gap=0.2, flipped=False, logprob=-1.0, moved=0.0)
-    keep_audit(tmp_path, audit_key(tiny_llama, 2, "f16", -1), Audit([token]), None)
-    assert "none of 1 tokens" in (last_audit(tmp_path, tiny_llama, 2, "f16", -1) or "")
+    keep_audit(tmp_path, OPENED, Audit([token]), None)
+    assert "none of 1 tokens" in (last_audit(tmp_path, OPENED) or "")
 
 
 AS_NOW = Setting("as now", "f16", 1, "")

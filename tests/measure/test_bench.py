@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from localspec.engine import policy
 from localspec.engine.engine import Engine, EngineSettings, Options
 from localspec.engine.llama import quantize
 from localspec.engine.sampling import Sampling
+from localspec.engine.stop import Stop
 from localspec.measure.arms import Arm, parse_arms
 from localspec.measure.bench import Answer, Bench, Round
 from localspec.measure.profiles import PROFILES, Profile
@@ -71,13 +72,13 @@ def compared(
     how: Options | None = None,
     profile: Profile | None = None,
     repeats: int = 1,
-    stopping: Callable[[], bool] = lambda: False,
+    stop: Stop | None = None,
 ) -> Summary:
     """A whole comparison."""
     how = how or options()
     bench = bench_of(engine, arms=arms, how=how, profile=profile)
     setup = Setup.of(engine, how, profile, repeats, len(PROMPTS), ())
-    return Summary(setup, tuple(arms), tuple(bench.rounds(PROMPTS, repeats, stopping=stopping)))
+    return Summary(setup, tuple(arms), tuple(bench.rounds(PROMPTS, repeats, stop=stop)))
 
 
 @pytest.fixture(scope="module")
@@ -182,16 +183,20 @@ def test_a_prompt_that_does_not_fit_is_noticed(engine: Engine) -> None:
 @pytest.mark.parametrize("calls", [0, 1, 2, 7, 8])
 def test_stopping_keeps_whole_rounds(engine: Engine, calls: int) -> None:
     """Before an answer, while its prompt is read, or in the next round."""
-    count = iter(range(10**6))
-    asked = []
+    looks = iter(range(10**6))
 
-    def stopping() -> bool:
-        asked.append(next(count))
-        return asked[-1] >= calls
+    class Late(Stop):
+        """Asked for after so many looks."""
+
+        @property
+        def asked(self) -> bool:
+            if next(looks) >= calls:
+                self.ask()
+            return super().asked
 
     arms = ("plain", "lookup")
-    summary = compared(engine, arms=arms, stopping=stopping)
-    # Each of the two answers of a round asks before it begins, and then whenever a part of the prompt has been read.
+    summary = compared(engine, arms=arms, stop=Late())
+    # Each of the two answers of a round looks before it begins, and then at every batch of the prompt and every step.
     assert len(summary.rounds) < len(PROMPTS)
     assert all(tuple(round_.answers) == arms for round_ in summary.rounds)
     assert all(len(answer.tokens) == LENGTH for round_ in summary.rounds for answer in round_.answers.values())

@@ -47,6 +47,27 @@ def test_acceptance_by_position() -> None:
     ]
 
 
+def test_shares_are_seen_on_the_whole_axis(tmp_path: Path) -> None:
+    """From none to all, wherever the points are: in a picture, and on a terminal."""
+    chart = acceptance_by_position_chart({"task": (0.55, 0.5)})
+    drawn = draw(chart, UNICODE)
+    assert [line.split()[0] for line in drawn if "┤" in line] == ["1.0", "0.8", "0.6", "0.4", "0.2", "0.0"]
+    pytest.importorskip("matplotlib")
+    save_charts([chart], tmp_path / "it.svg")
+    words = set(re.findall(r"<!-- (.*?) -->", (tmp_path / "it.svg").read_text()))
+    assert {"0.0", "0.2", "1.0"} <= words
+
+
+def test_every_line_looks_different(tmp_path: Path) -> None:
+    """Also when there are more of them than colors."""
+    pytest.importorskip("matplotlib")
+    chart = acceptance_by_position_chart({str(number): (0.5, number / 20) for number in range(20)})
+    save_charts([chart], tmp_path / "it.svg")
+    picture = (tmp_path / "it.svg").read_text()
+    drawn = re.findall(r'<path d="[^"]*"[^>]*style="fill: none;([^"]*stroke-width: 1\.6[^"]*)"', picture)
+    assert len(set(drawn)) == 20
+
+
 def test_a_chart_on_a_terminal() -> None:
     """Every character of a small one."""
     assert draw(RISING, UNICODE, columns=20, rows=5) == [

@@ -151,9 +151,27 @@ def test_nobody_learns_from_the_text_that_is_replayed(words: WordVocabulary) -> 
     ]
 
 
+@pytest.fixture(scope="module")
+def telling(words: WordVocabulary) -> list[EditAnswer]:
+    """Pairs in which every part has something to do."""
+    return answers(words, (*PAIRS, "ring-buffer-c: reformat"))
+
+
+@pytest.mark.parametrize("arm", [name for name in EDIT_ARMS if name.startswith("no-")])
+def test_a_part_that_is_left_out_is_missing(
+    words: WordVocabulary, telling: list[EditAnswer], training: list[EditAnswer], arm: str
+) -> None:
+    """Without it answers take another time."""
+    times, usual = ([one.ms for one in replayed(words, name, telling, training)] for name in (arm, PLACE))
+    assert times != usual
+
+
 def test_arms_by_name() -> None:
-    """Plain decoding always takes part, none does twice, and a wrong name is refused with all right ones."""
-    assert [arm.name for arm in chosen_edit_arms(None)] == list(EDIT_ARMS)
+    """Plain decoding always takes part, none does twice, and a wrong name is refused with all right ones. Arms with a part
+    left out take part when they are asked for."""
+    usual = [arm.name for arm in chosen_edit_arms(None)]
+    assert usual == [name for name in EDIT_ARMS if not name.startswith("no-")]
+    assert [arm.name for arm in chosen_edit_arms("no-votes")] == ["plain", "no-votes"]
     assert [arm.name for arm in chosen_edit_arms(" Votes,suffix,votes")] == ["plain", "votes", "suffix"]
     with pytest.raises(UserError, match="There is no arm draft:3 for edits; the arms are plain,"):
         chosen_edit_arms("draft:3")

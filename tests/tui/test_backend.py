@@ -17,6 +17,7 @@ from localspec.engine.errors import UserError
 from localspec.engine.process import EngineDied
 from localspec.engine.sampling import Sampling
 from localspec.engine.step import Finish, Step
+from localspec.engine.stop import Stop
 from localspec.tui.backend import AnswerOptions, Backend, EngineBackend, ProcessBackend, engine_loader, process_loader
 
 OPTIONS = Options(Sampling(temperature=0.0), max_tokens=12)
@@ -135,11 +136,11 @@ def test_answers_are_the_same_in_both_processes(child: Backend, here: Backend) -
 
 def test_a_stopped_answer_ends_and_the_next_one_is_whole(backend: Backend) -> None:
     whole = tokens(list(backend.answer([HELLO], ignore)))
-    steps = []
-    for step in backend.answer([HELLO], ignore, options=LONG):
+    steps, stop = [], Stop()
+    for step in backend.answer([HELLO], ignore, options=LONG, stop=stop):
         steps.append(step)
         if len(steps) == 3:
-            backend.stop()
+            stop.ask()
     assert steps[-1].finish is Finish.INTERRUPTED
     assert tokens(list(backend.answer([HELLO], ignore))) == whole
 
@@ -147,7 +148,8 @@ def test_a_stopped_answer_ends_and_the_next_one_is_whole(backend: Backend) -> No
 def test_a_stop_while_the_prompt_is_read_ends_the_answer_before_its_first_word(backend: Backend) -> None:
     whole = tokens(list(backend.answer([HELLO], ignore)))
     other = Message("user", "Something else " * 60)
-    stopped = list(backend.answer([other], lambda done, total: backend.stop()))
+    stop = Stop()
+    stopped = list(backend.answer([other], lambda done, total: stop.ask(), stop=stop))
     assert [step.finish for step in stopped] == [Finish.INTERRUPTED]
     assert tokens(list(backend.answer([HELLO], ignore))) == whole
 

@@ -1,6 +1,7 @@
 """The chat as a person meets it, with an engine that says what the test tells it to."""
 
 import pytest
+from textual.widget import MountError
 
 from localspec.engine.errors import UserError
 from localspec.tui.widgets.answer import Answer
@@ -213,6 +214,24 @@ async def test_leaving_while_an_answer_is_written_stops_it_and_frees_the_engine(
     assert app.worker.join()
     assert backend.closed.is_set()
     assert not backend.go.is_set()
+
+
+async def test_leaving_while_an_answer_is_laid_out_leaves_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in an answer is taken off the screen before the answer itself."""
+    finish = Answer.finish
+
+    async def gone_meanwhile(self: Answer, note: str = "") -> None:
+        await finish(self, note)
+        raise MountError("its parts are gone")
+
+    monkeypatch.setattr(Answer, "finish", gone_meanwhile)
+    app, _ = app_with(["some ", "words"])
+    async with app.run_test() as pilot:
+        await send(pilot, "hi")
+        await finished(pilot, 1)
+        await until(pilot, lambda: not app.workers)
+        assert "some words" in seen(app)
+    app.worker.join()
 
 
 async def test_ctrl_c_copies_then_stops_then_asks_then_quits() -> None:

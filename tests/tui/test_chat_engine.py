@@ -9,7 +9,7 @@ from localspec.tui.app import ChatApp
 from localspec.tui.backend import LoadReport
 from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.widgets.field import Field
-from scripted import HOLD, STUBBORN, ScriptedBackend, app_with, chat, finished, seen, send, status_says, until
+from scripted import HOLD, STUBBORN, ScriptedBackend, app_with, chat, finished, loaded, seen, send, status_says, until
 
 DIED = "The engine has stopped working; press ctrl+r to start it again."
 
@@ -30,7 +30,7 @@ async def test_the_death_of_an_engine_is_told_once() -> None:
 
     app = ChatApp(load)
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         await send(pilot, "hi")
         await until(pilot, lambda: status_says(app, "ctrl+r start it again"))
         await finished(pilot, 1)

@@ -16,7 +16,7 @@ from localspec.tui.app import ChatApp
 from localspec.tui.widgets.answer import Answer
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.turn import Turn
-from scripted import HOLD, Script, ScriptedBackend, chat, finished, seen, send, status_says, until
+from scripted import HOLD, Script, ScriptedBackend, chat, finished, loaded, seen, send, status_says, until
 
 
 @asynccontextmanager
@@ -25,7 +25,7 @@ async def opened(data: Path, *scripts: Script) -> AsyncIterator[tuple[Pilot[None
     backend = ScriptedBackend(*scripts)
     app = ChatApp(lambda report: backend, data)
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         yield pilot, backend
     app.worker.join()
     app.close_store()

@@ -21,8 +21,7 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """Exports go into a folder of their own; nobody waits long for another program."""
     folder = tmp_path_factory.mktemp("exports")
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("localspec.chat.database.PATIENCE", 0.01)
-    monkeypatch.setattr("localspec.tui.open_chat.PATIENCE", 0.01)
+    monkeypatch.setattr("localspec.tui.open_chat._TOLD_SECONDS", 0.01)
     return folder
 
 
@@ -86,7 +85,7 @@ async def test_a_chat_over_a_file_that_cannot_be_read_is_asked_about_too(tmp_pat
     """The database is no database: nothing can be saved at all, and that is said before the words are lost."""
     (tmp_path / STORE_FILE).write_bytes(b"not a database, but long enough to be one " * 50)
     async with opened(tmp_path, ["first"]) as (pilot, _):
-        await until(pilot, lambda: "This chat is not saved." in seen(pilot.app).replace("\n  ▌", ""))
+        await until(pilot, lambda: "This chat is not saved" in seen(pilot.app).replace("\n  ▌", ""))
         await ask(pilot, "one", 1)
         await pilot.press("ctrl+n")
         await until(pilot, lambda: isinstance(pilot.app.screen, UnsavedScreen))

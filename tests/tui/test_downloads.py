@@ -10,13 +10,13 @@ import time
 import pytest
 
 from command import ROOT
-from hub_server import PIECE_BYTES, HubServer, long_content
+from hub_server import PIECE_BYTES, HubServer, model_content
 from localspec.settings import Settings, find_folders
 from localspec.tui.downloads import Download, Downloads, State
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.pull_lines import progress_words
 from localspec.tui.widgets.status import Status
-from scripted import chat, finished, seen, send, status_says, until
+from scripted import chat, finished, loaded, send, status_says, until
 from shelves import PAIR, TARGET, Engines, install, shelf_app, stock
 
 WORDS = "the quick brown fox jumps over the lazy dog"
@@ -26,8 +26,8 @@ async def test_every_key_arrives_while_a_model_is_downloaded_and_an_answer_is_wr
     hub: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many pieces come, the screen is told by the clock only; the download goes on when its screen is closed."""
-    big = long_content(40_000_003)
-    stock(hub, big, long_content(70_000, seed=8))
+    big = model_content(40_000_003)
+    stock(hub, big, model_content(70_000, seed=8))
     install("one")
     go, pieces, shown = threading.Event(), [0], list[str]()
 
@@ -43,7 +43,7 @@ async def test_every_key_arrives_while_a_model_is_downloaded_and_an_answer_is_wr
     engines = Engines(scripts={"one": [[f"word{number} " for number in range(300)]]})
     app = shelf_app(engines, Settings(model="one", draft="none"))
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         begun = time.monotonic()
         chat(app)._begin_pull(PAIR)
         await send(pilot, "Count.")
@@ -66,7 +66,7 @@ async def test_every_key_arrives_while_a_model_is_downloaded_and_an_answer_is_wr
 
 def test_leaving_the_app_keeps_what_has_come(hub: HubServer) -> None:
     """Closing stops the download within moments and leaves the part."""
-    stock(hub, long_content(3_000_017), long_content(70_000, seed=8))
+    stock(hub, model_content(3_000_017), model_content(70_000, seed=8))
     go, begun = threading.Event(), threading.Event()
 
     def sent() -> None:
@@ -89,7 +89,7 @@ def test_a_hub_that_is_gone_is_one_sentence(hub: HubServer, monkeypatch: pytest.
     """And a name that means nothing another."""
     from huggingface_hub import constants
 
-    stock(hub, long_content(1000), long_content(70_000, seed=8))
+    stock(hub, model_content(1000), model_content(70_000, seed=8))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     downloads = Downloads(find_folders())
     ended = [downloads.pull(name) for name in (PAIR, "no-such-model")]

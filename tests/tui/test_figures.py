@@ -6,8 +6,8 @@ from localspec.engine.step import Finish, Step
 from localspec.tui.figures import Figures, in_words
 
 
-def a_step(tokens: int, drafter: str = "none", drafted: int = 0, accepted: int = 0) -> Step:
-    return Step(tuple(range(tokens)), "x", drafter, drafted, accepted, 1 + drafted, 0.0, 500.0, 0.0, 0.0)
+def a_step(tokens: int, drafter: str = "none", drafted: int = 0, accepted: int = 0, ms: float = 500.0) -> Step:
+    return Step(tuple(range(tokens)), "x", drafter, drafted, accepted, 1 + drafted, 0.0, ms, 0.0, 0.0)
 
 
 def test_before_the_first_step_there_are_none() -> None:
@@ -47,7 +47,7 @@ def test_speed_is_that_of_the_last_two_seconds_and_afterwards_of_everything() ->
     for second in range(1, 11):
         figures.add(a_step(1), float(second))
     for tenth in range(1, 21):
-        figures.add(a_step(1), 10.0 + tenth / 10)
+        figures.add(a_step(1, ms=100.0), 10.0 + tenth / 10)
     assert figures.recent_speed == pytest.approx(10.0)
     assert figures.mean_speed == pytest.approx(30 / 12)
 
@@ -63,8 +63,16 @@ def test_a_step_longer_than_the_window_has_a_speed() -> None:
 def test_steps_without_time_between_them_are_no_division_by_zero() -> None:
     figures = Figures()
     figures.begin(1.0)
-    figures.add(a_step(3), 1.0)
+    figures.add(a_step(3, ms=0.0), 1.0)
     assert in_words(figures, running=True) == ["3.00 tokens/step", "plain"]
+
+
+def test_steps_that_arrive_in_a_burst_took_as_long_as_they_say() -> None:
+    figures = Figures()
+    figures.begin(1.0)
+    for _ in range(4):
+        figures.add(a_step(3), 1.0001)
+    assert in_words(figures, running=True)[1] == in_words(figures, running=False)[1] == "6.0 tokens/s"
 
 
 def test_without_a_begin_the_first_step_tells_when_it_began() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import tiny
-from hub_server import Content, HubServer, long_content
+from hub_server import Content, HubServer, model_content
 from localspec.hub.machine import laptop
 from localspec.hub.starter import STARTER
 from localspec.settings import Settings, find_folders
 from localspec.tui import downloads
 from localspec.tui.widgets.first_models import STARTER_BYTES, STARTER_NAME, FirstModels
 from localspec.tui.widgets.prompt import Prompt
-from scripted import chat, finished, seen, status_says, until
+from scripted import chat, finished, loaded, seen, status_says, until
 from shelves import DRAFT, PAIR, TARGET, Engines, hold, install, shelf_app, stock
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["small", "large"])
@@ -85,8 +85,8 @@ async def test_a_pair_that_fits_is_fetched_loaded_and_the_default(hub: HubServer
 
 async def test_typed_words_go_to_the_prompt_and_wait_for_a_choice(hub: HubServer) -> None:
     """Letters are text at once; sent without a model, the message waits, and the choice has the keys."""
-    big = long_content(3_000_017)
-    stock(hub, big, long_content(70_000, seed=8))
+    big = model_content(3_000_017)
+    stock(hub, big, model_content(70_000, seed=8))
     go = hold(hub, 1_000_000)
     engines = Engines()
     app = shelf_app(engines)
@@ -135,6 +135,6 @@ async def test_who_has_a_model_is_not_asked(named: bool) -> None:
         install("one")
     app = shelf_app(engines, Settings(model="one") if named else Settings())
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         assert not app.screen.query(FirstModels)
     app.worker.join()

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from localspec.tui.highlighting import LONGEST_LINE, Highlighter
 from localspec.tui.widgets.answer import Answer
 from localspec.tui.widgets.growing import Growing
-from scripted import app_with, chat, seen, until
+from scripted import app_with, chat, loaded, seen, until
 
 PYTHON = '''def total(values: list[int]) -> int:
     """The sum of the values,
@@ -143,7 +143,7 @@ async def test_what_is_written_is_laid_out_once(monkeypatch: pytest.MonkeyPatch)
 
     app, _ = app_with()
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         answer = Answer()
         await chat(app)._transcript.add(answer)
         await answer.write("```python\n" + "x = 1\n" * 30)

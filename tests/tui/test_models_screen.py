@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +10,13 @@ import pytest
 from textual.pilot import Pilot
 
 import tiny
-from hub_server import Content, HubServer, long_content
+from hub_server import Content, HubServer, model_content
 from localspec.hub.machine import laptop
 from localspec.settings import Settings, find_folders
 from localspec.tui.app import ChatApp
 from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.widgets.model_list import ModelList
-from scripted import chat, seen, status_says, until
+from scripted import chat, loaded, said, seen, status_says, until
 from shelves import DRAFT, PAIR, REPOSITORY, TARGET, Engines, hold, install, shelf_app, stock
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["small", "large"])
@@ -50,11 +51,6 @@ async def find(pilot: Pilot[None], words: str) -> None:
     """Search, and go to the first that is found."""
     await pilot.press(*["slash" if letter == "/" else "colon" if letter == ":" else letter for letter in words], "down")
     await until(pilot, lambda: pilot.app.screen.query_one(ModelList).chosen is not None)
-
-
-def said(app: ChatApp) -> str:
-    """All that is on the screen, line ends and frames left out."""
-    return " ".join(seen(app).replace("│", " ").split())
 
 
 @SIZES
@@ -119,6 +115,35 @@ async def test_what_is_loaded_is_not_deleted(engines: Engines) -> None:
     app.worker.join()
 
 
+async def test_what_is_being_loaded_is_not_deleted(engines: Engines) -> None:
+    """Neither it nor the one before, which comes back where that fails; the draft model of a pair is part of it."""
+    target, draft = install(TARGET, DRAFT)
+    for path in (target, draft):
+        path.write_bytes((find_folders().models / "one.gguf").read_bytes())
+    app = shelf_app(engines, START)
+    async with app.run_test() as pilot:
+        await loaded(pilot)
+        engines.wait_for = threading.Event()
+        await chat(app).use(Settings(model=PAIR), "chat")
+        await pilot.press("f7")
+        await until(pilot, lambda: "GB free" in seen(app))
+        for words in (TARGET, DRAFT, "one"):
+            await pilot.press("up", *["backspace"] * 20)
+            await find(pilot, words.lower())
+            await pilot.press("delete")
+            sentence = f"{words} is being loaded: use another model before you delete it."
+            await until(pilot, lambda sentence=sentence: sentence in said(app))  # type: ignore[misc]
+        engines.wait_for.set()
+        await until(pilot, lambda: chat(app)._loaded)
+        # The one before is free now.
+        await pilot.press("delete")
+        await until(pilot, lambda: "Delete one?" in seen(app))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "one deleted, which frees" in seen(app))
+        assert target.exists() and draft.exists()
+    app.worker.join()
+
+
 @SIZES
 async def test_an_installed_model_answers_or_drafts(engines: Engines, size: tuple[int, int]) -> None:
     """Enter takes it with the draft model that goes with it, d makes it the draft model, f5 the default."""
@@ -148,7 +173,7 @@ async def test_an_installed_model_answers_or_drafts(engines: Engines, size: tupl
 @SIZES
 async def test_a_download_is_stopped_and_goes_on_later(hub: HubServer, size: tuple[int, int]) -> None:
     """x keeps the part and says so; p fetches only the rest."""
-    big, small = long_content(3_000_017), long_content(70_000, seed=8)
+    big, small = model_content(3_000_017), model_content(70_000, seed=8)
     stock(hub, big, small)
     install("one")
     go = hold(hub, 1_500_000)
@@ -224,11 +249,15 @@ async def test_a_file_that_is_no_model_and_a_gated_one_are_explained(hub: HubSer
 
 
 async def test_a_broken_catalog_is_one_sentence(engines: Engines) -> None:
-    """And the chat is untouched."""
+    """And what is installed is listed and can be used all the same."""
     (find_folders().config / "catalog.toml").write_text("[models\n", "utf-8")
+    install("two", content=(find_folders().models / "one.gguf").read_bytes())
     app = shelf_app(engines, START)
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         await pilot.press("f7")
-        await until(pilot, lambda: "it is not TOML" in said(app))
+        await until(pilot, lambda: "it is not TOML" in said(app) and "GB free" in seen(app))
+        await find(pilot, "two")
+        await pilot.press("enter")
+        await until(pilot, lambda: status_says(app, "two answers from now on."))
     app.worker.join()

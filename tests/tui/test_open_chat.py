@@ -158,7 +158,7 @@ class Broken:
         self.store, self.full = store, True
 
     def __getattr__(self, name: str) -> object:
-        if self.full:
+        if self.full and name != "generation":
             raise UserError("The disk is full.")
         return getattr(self.store, name)
 

@@ -21,7 +21,7 @@ from localspec.tui.unsent import UNSENT_FILE
 from localspec.tui.widgets.chips import Chip
 from localspec.tui.widgets.prompt import Prompt
 from rewrite_screen import NAME, RESULT, SIZES, SOURCE, instruct, pieces, reviewed, rewriting, screen
-from scripted import HOLD, Script, ScriptedBackend, chat, seen, send, until
+from scripted import HOLD, Script, ScriptedBackend, chat, said, seen, send, until
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -157,6 +157,6 @@ async def test_the_file_of_a_document_is_known_after_a_restart(tmp_path: Path, s
             await until(pilot, lambda: app.screen is not screen(app))
             await pilot.press("enter")
             await until(pilot, lambda e=expected: app.screen is screen(app) and file.read_text() == e)
-        await until(pilot, lambda: "another text than the one" in seen(app))
+        await until(pilot, lambda: "another text than the one" in said(app))
     app.worker.join()
     app.close_store()

@@ -21,7 +21,7 @@ from localspec.tui.screens.rewrite import RewriteScreen
 from localspec.tui.widgets.chips import Chip
 from localspec.tui.widgets.prompt import Prompt
 from rewrite_screen import NAME, RESULT, SIZES, SOURCE, instruct, pieces, reviewed, rewriting, screen
-from scripted import HOLD, ScriptedBackend, chat, finished, seen, send, until
+from scripted import HOLD, ScriptedBackend, chat, finished, said, seen, send, until
 
 
 @pytest.fixture(params=SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -107,7 +107,7 @@ async def test_it_is_saved_to_the_file_it_came_from_unless_that_has_changed(
         await pilot.press("s")
         await until(pilot, lambda: app.screen is not screen(app))
         await pilot.press("enter")
-        await until(pilot, lambda: "another text than the one" in seen(app))
+        await until(pilot, lambda: "another text than the one" in said(app))
         assert file.read_text() == "changed meanwhile"
 
 

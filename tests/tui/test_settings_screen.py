@@ -14,7 +14,7 @@ from localspec.engine.sampling import Sampling
 from localspec.settings import Settings, load_settings
 from localspec.tui.screens.settings import DEFAULTS, SettingsScreen
 from localspec.tui.widgets.field import Field
-from scripted import seen, until
+from scripted import said, seen, until
 from stage import Stage
 
 
@@ -170,7 +170,7 @@ async def test_a_config_that_cannot_be_read_is_one_sentence_and_stays(environ, c
         config.write_text("temp = \n")
         await put(pilot, "temp", "1")
         await pilot.press("f5")
-        await until(pilot, lambda: "is not TOML" in seen(app))
+        await until(pilot, lambda: "is not TOML" in said(app))
         assert app.results == []
         await leave(pilot, "ctrl+s")
     assert config.read_text() == "temp = \n"

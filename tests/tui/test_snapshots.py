@@ -21,7 +21,7 @@ from localspec.engine.errors import UserError
 from localspec.tui.app import ChatApp
 from localspec.tui.widgets import chat_list
 from localspec.tui.widgets.prompt import Prompt
-from scripted import HOLD, Script, ScriptedBackend, SlowLoad, chat, finished, seen, send, status_says, until
+from scripted import HOLD, Script, ScriptedBackend, SlowLoad, chat, finished, loaded, seen, send, status_says, until
 from snapshots import Snapshots
 
 SMALL, LARGE = (80, 24), (120, 40)
@@ -40,7 +40,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count(1)
     steady = SimpleNamespace(perf_counter=lambda: next(ticks) / 20, monotonic=time.monotonic)
     monkeypatch.setattr("localspec.tui.engine_worker.time", steady)
-    monkeypatch.setattr("localspec.chat.store.time", SimpleNamespace(time=lambda: NOW))
+    monkeypatch.setattr("localspec.chat.clock.time", SimpleNamespace(time=lambda: NOW))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
 
@@ -59,7 +59,7 @@ async def opened(size: tuple[int, int], *scripts: Script, data: Path | None = No
     backend = ScriptedBackend(*scripts)
     app = ChatApp(lambda report: backend, data)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: "is ready" in seen(app))
+        await loaded(pilot)
         chat(app).query_one(Prompt).cursor_blink = False
         yield pilot
     app.worker.join()

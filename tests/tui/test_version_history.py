@@ -91,6 +91,9 @@ def test_a_store_that_fails_is_told_once_and_tried_again(path: Path, monkeypatch
             history.begin("Fix it.")
             history.grow("one two")
             history.finish(Finish.STOP)
+            assert not history.save()
         assert said == ["The versions are not saved (The disk is full.); rewriting goes on, and saving is tried again."]
+        assert history.save()
+        assert [version.result for version in Versions(store, DOCUMENT).load()] == ["one two"]
         history.decide([0], False)
         assert [version.rejected for version in Versions(store, DOCUMENT).load()] == [(0,)]

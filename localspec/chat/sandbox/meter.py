@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sized, ValuesView
 from typing import Generic, TypeVar
@@ -12,9 +13,13 @@ T = TypeVar("T")
 
 TEXT_LIMIT = 16_000_000
 """Characters of the longest text a template may make, over and above the text of the messages."""
+OUTPUT_LIMIT = 100_000
+"""Characters a template may write into the prompt, over and above twice the text of the messages. All of it is split into
+tokens, where llama.cpp needs time that grows with the square of the number of special ones."""
 TOTAL_LIMIT = 8
-"""All texts a template makes, thrown-away ones included, together hold at most this many times the longest one."""
-ITEM_WEIGHT = 16
+"""All texts a template makes, thrown-away ones included, together take at most this many times the bytes of the longest one
+in ASCII."""
+ITEM_WEIGHT = 32
 """One item of a list weighs as much as this many characters."""
 DEPTH_LIMIT = 64
 """Lists within lists. A real template needs a handful; much deeper ones break Python's own recursion."""
@@ -24,6 +29,15 @@ INTEGER_LIMIT = 4096
 _CONTAINERS = (list, tuple, dict, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
+class Allowance:
+    """Processor time for as many renderings as it takes to make one prompt: a template that is refused, or looked at again
+    with marks in the messages, gets no more of it than one that is not."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.left = seconds
+
+
 class Meter:
     """Counts what one rendering uses, and raises `LimitError` when it is too much.
 
@@ -31,16 +45,27 @@ class Meter:
     `text` is the number of characters in the messages.
     """
 
-    def __init__(self, seconds: float, text: int) -> None:
+    def __init__(self, allowance: Allowance, text: int) -> None:
         self.limit = TEXT_LIMIT + text
-        self._seconds = seconds
-        self._stop = time.thread_time() + seconds
+        self._allowance = allowance
+        self._stop = time.thread_time() + allowance.left
         self._left = TOTAL_LIMIT * self.limit
+        self._most_written = OUTPUT_LIMIT + 2 * text
 
     def tick(self) -> None:
         """Raise when the time is up."""
         if time.thread_time() > self._stop:
-            raise LimitError(f"ran for more than {self._seconds:g} seconds")
+            raise LimitError(f"ran for more than {self._allowance.seconds:g} seconds")
+
+    def over(self) -> None:
+        """Take the time this rendering took from the allowance."""
+        self._allowance.left = self._stop - time.thread_time()
+
+    def written(self, text: str) -> str:
+        """`text`, the whole prompt, once it is known to be small enough."""
+        if len(text) > self._most_written:
+            raise LimitError(f"wrote more than {OUTPUT_LIMIT // 1000} thousand characters")
+        return text
 
     def allow(self, size: int) -> None:
         """Raise when something of `size` characters would be too large; called before it is made."""
@@ -52,7 +77,7 @@ class Meter:
         """`value`, once it is known to be small enough, also when a list holds the same list many times over."""
         self.tick()
         items, _ = self.weigh(value)
-        self._left -= len(value) if isinstance(value, str) else items * ITEM_WEIGHT
+        self._left -= _bytes(value) if isinstance(value, str) else items * ITEM_WEIGHT
         if self._left < 0:
             raise LimitError(f"made more than {TOTAL_LIMIT * TEXT_LIMIT // 1_000_000} million characters in all")
         return value
@@ -108,6 +133,11 @@ class Counted(Generic[T]):
 
     def __bool__(self) -> bool:
         return bool(self._items)
+
+
+def _bytes(text: str) -> int:
+    """What a text takes: one character may take four bytes."""
+    return len(text) if text.isascii() else sys.getsizeof(text)
 
 
 def _check_integer(value: int) -> None:

@@ -9,14 +9,15 @@ from jinja2 import nodes
 
 from localspec.chat.sandbox.environment import MeteredEnvironment
 from localspec.chat.sandbox.errors import LimitError, explained
-from localspec.chat.sandbox.meter import Meter
+from localspec.chat.sandbox.meter import Allowance, Meter
 
 SOURCE_LIMIT = 100_000
 """Characters of a template's source, far more than any in use has; reading it is not under the meter."""
 
 
 class Sandbox:
-    """Renders the template `source`, giving each rendering `seconds` of processor time.
+    """Renders the template `source`, giving a rendering, or several that share an `allowance`, `seconds` of processor
+    time.
 
     Every failure, here and in `render`, is a TemplateError; what the template itself raises is a TemplateRefusalError.
     """
@@ -36,12 +37,18 @@ class Sandbox:
         except Exception as error:
             raise explained(error) from error
 
-    def render(self, variables: Mapping[str, object], *, text: int) -> str:
-        """The template with `variables`, which hold about `text` characters."""
+    def allowance(self) -> Allowance:
+        """The time of one rendering, for several to share."""
+        return Allowance(self._seconds)
+
+    def render(self, variables: Mapping[str, object], *, text: int, allowance: Allowance | None = None) -> str:
+        """The template with `variables`, which hold about `text` characters. Takes its time from `allowance`, if given."""
         with self._turn:
-            self._environment.meter = Meter(self._seconds, text)
+            meter = self._environment.meter = Meter(allowance or self.allowance(), text)
             try:
                 context = self._template.new_context(dict(variables))
-                return self._environment.concat(self._template.root_render_func(context))
+                return meter.written(self._environment.concat(self._template.root_render_func(context)))
             except Exception as error:
                 raise explained(error) from error
+            finally:
+                meter.over()

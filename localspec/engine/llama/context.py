@@ -293,6 +293,9 @@ class Context:
             raise ModelError(
                 f"{model.path.name} has attention heads of {key}, which a q8_0 cache cannot hold; use --kv-type f16."
             )
+        # The cache alone: a guard against what cannot be had at all, whatever a person asks for. The weights are loaded by
+        # now; those on a card are missing from what is free there, and those in memory are pages of their file, which the
+        # system takes back and reads again. Whether all of it fits well is judged before loading, by hub/opening.py.
         element = KV_TYPES[settings.kv_type][1]
         needed = settings.length * kv_bytes_per_token(model.header, element, element)
         free = sum(device.free_bytes for device in devices())

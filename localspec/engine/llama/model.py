@@ -154,5 +154,7 @@ def _why_not_loaded(path: Path) -> str:
                 f"{path.name} has the architecture '{architecture}', which this build of llama.cpp does not know; "
                 "choose another model, or update localspec."
             )
+        if "allocate" in line:
+            return f"There is not enough memory for {path.name}; close other programs, or choose a smaller model."
     detail = errors[0].split(": ", 1)[-1] if errors else "no reason given"
     return f"llama.cpp could not load {path.name} ({detail}); download the file again, or choose another model."

@@ -4,6 +4,7 @@ import ctypes
 from functools import cached_property
 from typing import Protocol
 
+from localspec.engine.errors import ModelError
 from localspec.engine.llama.library import LlamaError, lib
 
 _SPECIAL = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
@@ -68,16 +69,26 @@ class Vocabulary:
         return tuple(text for text in texts if text)
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """The token ids of a text, without any BOS or EOS added. With `special`, texts of control tokens become them."""
+        """The token ids of a text, without any BOS or EOS added. With `special`, texts of control tokens become them.
+
+        Raises ModelError where a vocabulary that is damaged has no token for something.
+        """
         raw = text.encode("utf-8", "replace")
         room = len(raw) + 8
         for _attempt in range(2):
             ids = (lib.llama_token * room)()
             count = lib.llama_tokenize(self._vocab, raw, len(raw), ids, room, False, special)
             if count >= 0:
-                return list(ids[:count])
+                return self._known(ids[:count])
             room = -count
         raise LlamaError(f"a text of {len(raw)} bytes could not be tokenized")
+
+    def _known(self, tokens: list[int]) -> list[int]:
+        if tokens and not 0 <= min(tokens) <= max(tokens) < self.size:
+            raise ModelError(
+                "The model's vocabulary has no token for a part of this text; download its file again, or choose another one."
+            )
+        return tokens
 
     def piece(self, token: int) -> bytes:
         """The bytes that the token adds to the text; nothing for control tokens. May end inside a character."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
+from textual.widget import MountError
 from textual.widgets import Tooltip
 
 from localspec.chat.answer_options import AnswerOptions
@@ -38,27 +40,39 @@ _IDLE_SECONDS = 1.0
 _REMEMBERED_ANSWERS = 20
 """Of so many it is known who drafted what."""
 
+_log = logging.getLogger("localspec.tui")
+
 
 class Answering(Conversation):
     """The only writer of its widgets; the engine's thread sends events."""
+
+    _is_given_up = False
+    """The person has left the chat in the knowledge that it is not saved."""
+    _is_told = False
+    """That words which are not sent cannot be kept."""
 
     async def on_mount(self) -> None:
         """Begin to load, behind the screen."""
         # Textual takes the text of a Markdown table's cell for markup when it shows it in a tooltip.
         await self.query_children(Tooltip).remove()
         self._speculation.display = False
-        self._chat.on_trouble = self._say_unsaved
+        self._chat.on_trouble, self._chat.on_saved = self._say_unsaved, self._say_saved
         self._worker.start()
         self._ticks = self.set_interval(_TICK_SECONDS, self._tick_in_time)
         # An engine may die while nothing is asked of it.
         self.set_interval(_IDLE_SECONDS, self._tick)
         self.set_interval(_IDLE_SECONDS, self.keep_draft)
+        self.set_interval(_IDLE_SECONDS, self._chat.retry)
         if self._chat.thread.leaf is not None:
             await self.show_chat()
         for sentence in self._trouble:
             await self._transcript.add(Notice(sentence, error=True))
         if self._unsent:
             self.take_draft(self._unsent.take())
+            for file in self._unsent.damaged:
+                await self._transcript.add(
+                    Notice(f"What was typed and not sent before cannot be read; it is kept in {file}.", error=True)
+                )
         self.show_settings()
         self._show_status()
 
@@ -77,6 +91,8 @@ class Answering(Conversation):
     async def begin_answer(self, entry: Entry) -> None:
         """The one way to an answer. `entry`: what the chat has begun to write, unless it is left before its turn."""
         writing = self._chat.writing
+        # What was sent is in the chat now: after a crash it is not to be in the prompt as well.
+        self.keep_draft()
         async with self._turning:
             if self._chat.writing is writing:
                 await self._begin_answer(entry)
@@ -154,8 +170,17 @@ class Answering(Conversation):
 
     def keep_draft(self) -> None:
         """Write down what has been written: a crash costs a second of it."""
-        if self._unsent:
-            self._unsent.keep(self.draft())
+        if self._unsent and not self._unsent.keep(self._at_risk()) and not self._is_told and self.is_mounted:
+            self._is_told = True
+            self.say("What you type cannot be written down, so a crash would lose it; free some space on the disk.")
+
+    def _at_risk(self) -> Draft:
+        """What a crash would lose: the draft, and before it what was sent and cannot be saved."""
+        draft = self.draft()
+        for entry in () if self._is_given_up else reversed(self._chat.unsaved_questions()):
+            draft.text = "\n".join(text for text in (entry.text, draft.text) if text.strip())
+            draft.documents = (*(each for each in entry.documents if each not in draft.documents), *draft.documents)
+        return draft
 
     def not_sent(self) -> tuple[str, tuple[Document, ...]]:
         """What the person has written and not sent."""
@@ -163,9 +188,9 @@ class Answering(Conversation):
 
     def on_unmount(self) -> None:
         """The app closes: what has been written is saved, and so is a message that is not answered or not sent yet."""
-        if self._unsent:
-            self._unsent.keep(self.draft())
-            self._unsent.close()
+        # There is no screen to say anything on.
+        self._chat.on_trouble, self._chat.on_saved = lambda sentence: None, lambda: None
+        self.keep_draft()
         asked, self._asked = self._asked, None
         if asked:
             events = [event for event in self._worker.drain() if isinstance(event, Stepped)]
@@ -175,7 +200,10 @@ class Answering(Conversation):
             if self._chat.writing and self._chat.writing.begun:
                 self._chat.finish(Finish.INTERRUPTED, self._speculation.figures())
         # What could not be saved before may be now.
-        self._chat.save()
+        self._chat.save_at_last()
+        if self._unsent:
+            self._unsent.keep(self._at_risk())
+            self._unsent.close()
 
     async def _take_back(self) -> None:
         """Nothing was written: all is as before, and the person's words go back into the prompt."""
@@ -259,8 +287,8 @@ class Answering(Conversation):
             case LoadFailed(sentence):
                 if await self.models_refused(sentence):
                     pass
-                elif self._chat.model:
-                    # It was there before, and may be again.
+                elif self._chat.model or event.died:
+                    # It was there before, or nearly, and may be again.
                     self._is_gone = True
                     await self._transcript.add(Notice(sentence, error=True))
                 else:
@@ -303,6 +331,9 @@ class Answering(Conversation):
     async def _finish(self, answer: Answer, note: str) -> None:
         try:
             await answer.finish(note)
+        except MountError:
+            # The app is being left, which takes all off the screen, what is in the answer before the answer.
+            _log.info("the app was left before the answer was laid out")
         except Exception:
             # A new chat may have taken the answer off the screen meanwhile.
             if answer.is_attached:

@@ -148,10 +148,14 @@ class ChatScreen(MessageActions, ChatActions, DocumentActions, ModelActions):
     async def _quit(self) -> None:
         await self.app.action_quit()
 
+    def action_show_link(self, href: str) -> None:
+        """Say where a link leads. Over ssh, or with a text browser, opening it would draw over the screen; and a model is not
+        to be trusted with what is opened."""
+        self.say(href)
+
     @on(Markdown.LinkClicked)
-    def _show_link(self, event: Markdown.LinkClicked) -> None:
-        # Over ssh, or with a text browser, opening it would draw over the screen.
-        self.say(event.href)
+    def _link_clicked(self, event: Markdown.LinkClicked) -> None:
+        self.action_show_link(event.href)
 
 
 _ACTIONS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -15,12 +17,14 @@ from localspec.chat.store import JSON
 from localspec.engine.errors import UserError
 from localspec.settings import check_value
 from localspec.tui import chat_settings
+from localspec.tui.open_chat import KEY_SECONDS
 from localspec.tui.screens.answering import Answering
 from localspec.tui.screens.chats import ChatsScreen
 from localspec.tui.screens.costs import CostsScreen
 from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.screens.unsaved import UnsavedScreen
 
+_LEAVING_SECONDS = 2.0
 _SETTINGS = tuple(field.name for field in fields(AnswerOptions))
 
 
@@ -45,7 +49,12 @@ class ChatActions(Answering):
 
     async def may_leave(self) -> bool:
         """Whether the chat can be left: it is saved, or the person has said what is to become of it. From a worker."""
-        why = self._chat.would_be_lost()
+        until = time.monotonic() + _LEAVING_SECONDS
+        while why := self._chat.would_be_lost():
+            if self._chat.troubled or time.monotonic() > until:
+                break
+            # Another program is writing, and will soon be done.
+            await asyncio.sleep(KEY_SECONDS)
         if not why:
             return True
         choice = await self.app.push_screen_wait(UnsavedScreen(f"{why} Leaving now would lose it."))
@@ -56,6 +65,7 @@ class ChatActions(Answering):
     async def quit(self) -> None:
         """Leave the app, unless something would be lost. From a worker."""
         if await self.may_leave():
+            self._is_given_up = True
             self.app.exit(message=f"The chat is in {self._exported}." if self._exported else None)
 
     def action_chats(self) -> None:
@@ -176,5 +186,5 @@ class ChatActions(Answering):
         self._speculation.refresh_view()
 
     def action_costs(self) -> None:
-        """What a pass of the model costs on this machine."""
-        self.app.push_screen(CostsScreen(self._worker.cost_curve()))
+        """What a pass of the model costs on this machine, and whether drafting was seen to change texts here."""
+        self.app.push_screen(CostsScreen(self._worker.cost_curve(), self._worker.last_audit()))

@@ -138,7 +138,7 @@ class ChatsScreen(ModalScreen[int | None]):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Say which keys there are."""
         hints: dict[Widget | None, str] = {self._list: _LIST_HINT, self._title: _RENAME_HINT}
-        self.query_one("#chats").border_subtitle = hints.get(event.widget, _SEARCH_HINT)
+        self.query_one("#chats").border_subtitle = Content(hints.get(event.widget, _SEARCH_HINT))
 
     # The search and the list.
 

@@ -114,6 +114,11 @@ class Conversation(Screen[None]):
 
     def _say_unsaved(self, sentence: str) -> None:
         self.run_worker(self._transcript.add(Notice(sentence, error=True)), group="notice")
+        self.show_title()
+
+    def _say_saved(self) -> None:
+        self.say("The chat is saved again.")
+        self.show_title()
 
     def show_settings(self) -> None:
         """What this chat sets for itself may have changed."""

@@ -1,4 +1,5 @@
-"""What a pass costs on this machine: the reason why guessing ahead can be worth it, or not."""
+"""What a pass costs on this machine: the reason why guessing ahead can be worth it, or not; and whether it was seen to change
+texts here."""
 
 from collections.abc import Mapping
 
@@ -9,6 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from localspec.engine.rates import ratio, share
 from localspec.tui.blocks import bar
 from localspec.tui.widgets.drafted import styled
 
@@ -17,6 +19,10 @@ _UNKNOWN = "Nothing has been measured yet: ask something first, or choose a draf
 _WHAT = (
     "The model reads its own weights once for every pass. A pass that checks several guessed tokens costs more than a plain "
     "one, but often less than as many plain ones. These are the times measured here, corrected by every pass since."
+)
+_NO_AUDIT = (
+    "Whether a text goes another way here because passes of several tokens round differently has not been looked at for this "
+    "model and these settings: localspec doctor --audit, with the options of this chat, does that."
 )
 
 
@@ -29,9 +35,11 @@ class CostsScreen(ModalScreen[None]):
         Binding("down", "scroll(1)", show=False),
     ]
 
-    def __init__(self, curve: Mapping[int, float]) -> None:
-        """`curve`: milliseconds of a pass by its tokens; empty when unknown."""
+    def __init__(self, curve: Mapping[int, float], audit: str | None = None) -> None:
+        """`curve`: milliseconds of a pass by its tokens; empty when unknown. `audit`: what the last audit has found, a
+        sentence; None where there was none."""
         super().__init__()
+        self._audit = audit
         self._curve = dict(sorted(curve.items()))
 
     def compose(self) -> ComposeResult:
@@ -39,13 +47,16 @@ class CostsScreen(ModalScreen[None]):
         with VerticalScroll(id="costs") as box:
             box.border_title = "What a pass costs"
             box.border_subtitle = "up and down scroll, esc closes"
-            if not self._curve:
-                yield Static(Content(_UNKNOWN))
-                return
-            for sentence in meaning(self._curve):
+            for sentence in meaning(self._curve) if self._curve else [_UNKNOWN]:
                 yield Static(Content(sentence))
-            yield Static(chart(self._curve), classes="chart")
-            yield Static(Content(_WHAT), classes="what")
+            # Above the bars, of which there can be more than there are lines.
+            if self._audit:
+                yield Static(Content(self._audit), classes="audit")
+            if self._curve:
+                yield Static(chart(self._curve), classes="chart")
+                yield Static(Content(_WHAT), classes="what")
+            if not self._audit:
+                yield Static(Content(_NO_AUDIT), classes="what audit")
 
     def action_scroll(self, lines: int) -> None:
         """Scroll the page."""
@@ -57,10 +68,11 @@ def chart(curve: Mapping[int, float]) -> Content:
     most = max(curve.values())
     runs = [(f"{'tokens':>6}  {'':{_BAR_CELLS}} {'ms':>9} {'plain passes':>14}", "$foreground 60%")]
     for width, ms in curve.items():
-        relative = f"{ms / curve[1]:.2f}" if 1 in curve else "-"
+        passes = ratio(ms, curve.get(1, 0.0))
+        relative = "-" if passes is None else f"{passes:.2f}"
         runs += [
             (f"\n{width:>6}  ", ""),
-            (f"{bar(ms / most, _BAR_CELLS):<{_BAR_CELLS}}", "$primary" if width > 1 else "$foreground 40%"),
+            (f"{bar(share(ms, most), _BAR_CELLS):<{_BAR_CELLS}}", "$primary" if width > 1 else "$foreground 40%"),
             (f" {_ms(ms):>9} {relative:>14}", ""),
         ]
     return styled(runs)
@@ -68,18 +80,17 @@ def chart(curve: Mapping[int, float]) -> Content:
 
 def meaning(curve: Mapping[int, float]) -> list[str]:
     """What the curve says, in sentences; none without the cost of a plain pass."""
-    if 1 not in curve or len(curve) == 1:
+    gains = {width: ratio(width * curve.get(1, 0.0), ms) for width, ms in curve.items()}
+    known = {width: gain for width, gain in gains.items() if gain}
+    if len(known) < max(2, len(curve)):
         return []
-    plain = curve[1]
     sentences = []
-    if 2 in curve:
-        passes = curve[2] / plain
+    if 2 in known and (passes := ratio(2, known[2])):
         need = round(100 * (passes - 1))
         words = f"Two tokens in one pass cost {passes:.2f} plain passes"
         worth = f": a guess that costs nothing pays off when it is right more than {need} times in 100."
         sentences.append(words + (worth if 0 < need < 100 else "."))
-    width = min(curve, key=lambda width: curve[width] / width)
-    best = width * plain / curve[width]
+    width, best = max(known.items(), key=lambda item: item[1])
     if width > 1 and best > 1:
         sentences.append(
             f"If every guess were right, {width} tokens in a pass would be {best:.1f} times as fast as plain decoding."

@@ -196,9 +196,9 @@ class DocumentActions(Answering):
         """Put one of the parts that fit in the place of the whole."""
         room = self._prompt.chips.room or 0
         text = chip.document.text
-        per_token = len(text) / max(1, chip.tokens)
+        per_character = chip.tokens / max(1, len(text))
         parts = cut(
-            text, lambda part: round(len(part) / per_token), max(1, room - room // _ROOM_SHARE - TEMPLATE_TOKENS)
+            text, lambda part: round(len(part) * per_character), max(1, room - room // _ROOM_SHARE - TEMPLATE_TOKENS)
         )
         title = f"Which part, 1 to {len(parts)}?"
         given = await self.app.push_screen_wait(

@@ -117,7 +117,7 @@ class HelpScreen(ModalScreen[None]):
             box.border_title = "Help"
             box.border_subtitle = "up and down scroll, esc closes"
             for title, rows in _SECTIONS:
-                yield Static(title, classes="section")
+                yield Static(Content(title), classes="section")
                 yield from (_row(left, right) for left, right in rows)
 
     def action_scroll(self, lines: int) -> None:

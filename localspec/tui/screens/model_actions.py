@@ -69,7 +69,7 @@ class ModelActions(ModelLoading):
         loaded = (self._loaded.target, self._loaded.draft) if self._loaded else (None, None)
         refs = (self._in_force.model, self._in_force.draft)
         used = [Path(ref).expanduser().absolute() for ref in refs if ref and "/" in ref]
-        screen = ModelsScreen(self._choosing, self._downloads, loaded, used, self._begin_pull)
+        screen = ModelsScreen(self._choosing, self._downloads, loaded, used, self._begin_pull, self.how_used)
         chosen = await self.app.push_screen_wait(screen)
         if chosen:
             await self._take_choice(chosen)
@@ -189,6 +189,8 @@ class ModelActions(ModelLoading):
         if isinstance(event.shelf, str):
             self.say(event.shelf)
         else:
+            if event.shelf.problem:
+                self.say(event.shelf.problem)
             rows = [row for row in event.shelf.rows if row.kind is Kind.PAIR and row.fits and row.bytes]
             self._transcript.welcome.offer_pairs(rows)
 

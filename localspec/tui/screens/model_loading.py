@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from localspec.config_file import update_config
 from localspec.engine.errors import UserError
 from localspec.settings import CONFIG_FILE, Settings
 from localspec.tui import chat_settings
-from localspec.tui.choosing import Choosing, LaterLoad, own_pair, pair_of, same_pair
+from localspec.tui.choosing import Choosing, LaterLoad, files_of, own_pair, pair_of, same_pair
 from localspec.tui.messages import Loaded
 from localspec.tui.screens.answering import Answering
 from localspec.tui.widgets.turn import Notice
@@ -114,6 +115,16 @@ class ModelLoading(Answering):
         if keep != "nothing":
             changes = own_pair(self._start, wanted)
             self._chat.configure(*chat_settings.changed(self._chat.system, self._chat.settings, changes))
+
+    def how_used(self, path: Path) -> str:
+        """What the chat does with the file of a model now, to be said behind its name; empty where the file can go."""
+        if self._loaded and path.stem in (self._loaded.target, self._loaded.draft):
+            return "is loaded"
+        if self._choosing is None or self._loaded or self._later or self._has_failed or self._is_gone:
+            return ""
+        before = self._switch.before if self._switch else None
+        wanted = [settings for settings in (self._in_force, before) if settings]
+        return "is being loaded" if any(path in files_of(self._choosing.folders, each) for each in wanted) else ""
 
     async def follow_chat(self) -> None:
         """The chat that is shown may have chosen other models than those that are loaded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
+from localspec.chat.attach import expanded, is_file
 from localspec.engine.errors import UserError
 from localspec.tui.choosing import Choosing, read_behind
 from localspec.tui.downloads import Download, Downloads
@@ -25,6 +26,9 @@ from localspec.tui.shelf import UNKNOWN, Kind, Row, Shelf, size
 from localspec.tui.widgets.facts import Facts
 from localspec.tui.widgets.model_list import ModelList
 from localspec.tui.widgets.pull_lines import PullLines
+
+if TYPE_CHECKING:
+    from localspec.hub.removal import Removal
 
 _TICK_SECONDS = 0.2
 _LIST_HINT = "enter use  d draft  p pull  x stop  del delete  f5 default  esc close"
@@ -72,10 +76,13 @@ class ModelsScreen(ModalScreen[ModelChoice | None]):
         loaded: Sequence[str | None],
         used: Sequence[Path],
         pull: Callable[[str], None],
+        how_used: Callable[[Path], str],
     ) -> None:
-        """`used`: files that are loaded, wherever they are."""
+        """`used`: files that are loaded, wherever they are; `how_used` says what is done now with a file that must not be
+        deleted, behind its name, and nothing of others."""
         super().__init__()
         self._choosing, self._downloads, self._used, self._pull = choosing, downloads, used, pull
+        self._how_used = how_used
         self._target, self._draft = (*loaded, None, None)[:2]
         self._shelf = Shelf(())
         self._under_way: set[str] = set()
@@ -115,6 +122,8 @@ class ModelsScreen(ModalScreen[ModelChoice | None]):
         if isinstance(event.shelf, str):
             self.tell(event.shelf, error=True)
             return
+        if event.shelf.problem and not self._shelf.rows:
+            self.tell(event.shelf.problem, error=True)
         self._shelf = event.shelf
         machine = f"   {event.shelf.machine}" if event.shelf.machine else ""
         self.query_one("#model-box").border_title = Content(f"Models{machine}")
@@ -261,7 +270,7 @@ class ModelsScreen(ModalScreen[ModelChoice | None]):
     @work(group="delete", exclusive=True)
     async def action_delete(self) -> None:
         """Delete the highlighted model or both of a pair, after a question."""
-        from localspec.hub.catalog import load_catalog
+        from localspec.hub.catalog import usable_catalog
         from localspec.hub.catalog_file import USER_CATALOG
         from localspec.hub.removal import delete, removal
 
@@ -270,19 +279,28 @@ class ModelsScreen(ModalScreen[ModelChoice | None]):
             return
         try:
             folders = self._choosing.folders
-            what = removal(row.name, folders.models, load_catalog(folders.config / USER_CATALOG))
-            if any(model.path.stem in (self._target, self._draft) for model in what.models):
-                self.tell(f"{row.name} is loaded: use another model before you delete it.", error=True)
+            what = removal(row.name, folders.models, usable_catalog(folders.config / USER_CATALOG))
+            if self._is_used(what):
                 return
             names = " and ".join(model.name for model in what.models)
             kept = " ".join(f"{model.name} stays, since {user} drafts with it." for model, user in what.kept)
             choices = (Choice("delete", f"Delete, which frees {size(what.bytes)}"), Choice("keep", "Keep"))
-            if await self.app.push_screen_wait(ChoiceScreen(f"Delete {names}?", choices[::-1], kept)) == "delete":
+            wish = await self.app.push_screen_wait(ChoiceScreen(f"Delete {names}?", choices[::-1], kept))
+            # Meanwhile it may have been loaded, for a download has ended.
+            if wish == "delete" and not self._is_used(what):
                 delete(what)
                 self.tell(f"{names} deleted, which frees {size(what.bytes)}.")
                 self._read()
         except UserError as error:
             self.tell(str(error), error=True)
+
+    def _is_used(self, what: Removal) -> bool:
+        """Whether one of these models is needed now; that is told, too."""
+        for model in what.models:
+            if how := self._how_used(model.path):
+                self.tell(f"{model.name} {how}: use another model before you delete it.", error=True)
+                return True
+        return False
 
 
 def _has(row: Row, words: str) -> bool:
@@ -294,8 +312,8 @@ def _own_row(words: str) -> Row | None:
     """What a search may mean besides words: a file, or a model on the hub."""
     from localspec.hub.reference import parse_reference
 
-    if words.lower().endswith(".gguf") and Path(words).expanduser().is_file():
-        path = Path(words).expanduser().absolute()
+    if words.lower().endswith(".gguf") and is_file(expanded(Path(words))):
+        path = expanded(Path(words)).absolute()
         return Row(Kind.FILE, path.stem, path.stat().st_size, "", path=path, reference=str(path), draft="none")
     if reference := parse_reference(words):
         about = (("from", reference.repository), ("download", "p downloads it; enter also answers with it"))

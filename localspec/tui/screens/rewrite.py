@@ -26,6 +26,7 @@ __all__ = ["ResultPane", "RewriteBase", "RewriteScreen"]
 
 _TICK_SECONDS = 0.1
 """An eye does not see more, and drawing takes time from the model."""
+_SAVE_SECONDS = 1.0
 _BAR_CELLS = 12
 
 
@@ -48,11 +49,14 @@ class RewriteScreen(ReviewActions):
         self._written = Written("")
         self._run_figures = Figures()
         self._saved = {}
+        self._is_warned = False
+        """That leaving would lose what is not saved."""
         self._pace = Pace()
 
     async def on_mount(self) -> None:
         """Begin at once, where that was asked for."""
         self.set_interval(_TICK_SECONDS, self._tick)
+        self.set_interval(_SAVE_SECONDS, self._save_again)
         if self._begin_with:
             self._instruction.put(self._begin_with)
             self._begin(self._begin_with)
@@ -69,6 +73,11 @@ class RewriteScreen(ReviewActions):
             self._take_events(run)
             self._grow()
             self._history.finish(self._written.finish or Finish.INTERRUPTED)
+        self._history.save()
+
+    def _save_again(self) -> None:
+        self._history.save()
+        self.say_trouble()
 
     def _grow(self) -> None:
         written = self._written
@@ -181,7 +190,7 @@ class RewriteScreen(ReviewActions):
         words = [f"{bar(share, _BAR_CELLS):<{_BAR_CELLS}}▏{100 * share:3.0f} %"]
         if written.parts > 1:
             words.append(f"part {min(written.part + 1, written.parts)} of {written.parts}")
-        if run.work.stopped.is_set():
+        if run.work.stop.asked:
             words.append("stopping")
         elif written.reading:
             words.append(f"reading {written.reading.done:,} / {written.reading.total:,}")
@@ -228,8 +237,11 @@ class RewriteScreen(ReviewActions):
             self._show_progress()
         elif self.focused is self._instruction and self._history.current and self._instruction.value:
             self._result.focus()
-        else:
+        elif self._history.save() or self._is_warned:
             self.dismiss()
+        else:
+            self._is_warned = True
+            self.say("Not everything is saved yet; s saves the text to a file, and esc once more leaves.")
 
     def action_refine(self) -> None:
         """Say what else is to become of the text with what is accepted."""

@@ -149,6 +149,10 @@ class RewriteBase(Screen[None]):
         self.show_keys()
         if self._review.places:
             self.call_after_refresh(self._show_chosen)
+        self.say_trouble()
+
+    def say_trouble(self) -> None:
+        """What could not be saved, and why."""
         for sentence in self._trouble:
             self.say(sentence)
         self._trouble.clear()

@@ -115,6 +115,11 @@ class Answer(Vertical):
             yield self._parts[0]
         yield self._note
 
+    @property
+    def BLANK(self) -> bool:  # type: ignore[override]  # noqa: N802
+        """Nothing of it is seen behind its parts, unless it is selected: it need not be drawn anew with each line added."""
+        return not self.has_class("-chosen")
+
     async def fill(self) -> AsyncIterator[None]:
         """Put the rest of a very long answer there, a piece at a time: see Growing.fill."""
         rest, self._rest = self._rest, ""

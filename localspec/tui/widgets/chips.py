@@ -235,5 +235,5 @@ def measure(chip: Chip, room: int | None) -> str:
     words += f", {'' if chip.exact else '~'}{chip.tokens:,} token{'' if chip.tokens == 1 else 's'}"
     if not room:
         return words
-    share = f"{words}, {100 * chip.tokens / room:,.0f} %"
+    share = f"{words}, {100 * chip.tokens / max(1, room):,.0f} %"
     return f"{share} of the context" if chip.tokens + TEMPLATE_TOKENS <= room else f"{share}, too long"

@@ -8,6 +8,7 @@ from itertools import groupby
 from textual.content import Content
 from textual.widget import Widget
 
+from localspec.engine.rates import share as share_of
 from localspec.engine.step import Step
 from localspec.tui.blocks import bar, columns, gauge
 from localspec.tui.literal import literal
@@ -143,7 +144,7 @@ class _Picture:
         return [[("draft of ", _MUTED), (tokens, ""), (" by ", _MUTED), (literal(name_of(draft.drafter)), style)]]
 
     def _table(self) -> list[Line]:
-        cells = (self._width - 12) // 3
+        cells = max(0, self._width - 12) // 3
         scopes = (self._now, self._tally.answer, self._tally.chat)
         head = "".join(f"{name:>{cells}}" for name in ("now", "answer", "chat"))
         rows = (
@@ -179,7 +180,7 @@ class _Picture:
     def _drafters(self, *, gauges: bool) -> list[Line]:
         lines: list[Line] = [[("drafted and accepted", _MUTED)]]
         for name, drafted, accepted in self._tally.drafters():
-            share, style = accepted / drafted, self._palette.style(name)
+            share, style = share_of(accepted, drafted), self._palette.style(name)
             right = f"{accepted:,} of {drafted:,}  {_percent(share)}"
             shown = literal(name_of(name))
             lines.append([(shown, style), (f"{right:>{max(0, self._width - len(shown))}}", "")])
@@ -194,11 +195,11 @@ class _Picture:
         runs, drafts = self._tally.runs, sum(self._tally.runs)
         if not drafts:
             return []
-        cells, most = self._width - 5 - 6, max(runs)
+        cells, most = max(0, self._width - 5 - 6), max(runs)
         lines: list[Line] = [[(_RUNS_TITLE, _MUTED)]]
         for name, count in zip(RUNS, runs, strict=True):
-            drawn = bar(count / most, cells)
-            percent = _percent(count / drafts) if count else ""
+            drawn = bar(share_of(count, most), cells)
+            percent = _percent(share_of(count, drafts)) if count else ""
             lines.append([(f"{name:>4} ", _MUTED), (f"{drawn:<{cells}}", _BAR), (f"{percent:>6}", "")])
         return lines
 
@@ -245,7 +246,7 @@ class _Picture:
         line: Line = [("accepted    ", _MUTED)]
         for name, drafted, accepted in self._tally.drafters():
             style = self._palette.style(name)
-            counts = f" {accepted:,} of {drafted:,}  {_percent(accepted / drafted)}   "
+            counts = f" {accepted:,} of {drafted:,}  {_percent(share_of(accepted, drafted))}   "
             line += [(literal(name_of(name)), style), (counts, "")]
         return line if len(line) > 1 else [*line, ("nothing yet", "")]
 

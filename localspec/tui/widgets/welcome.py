@@ -7,6 +7,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import ProgressBar, Static
 
+from localspec.engine.rates import share as share_of
 from localspec.tui.downloads import Download
 from localspec.tui.literal import literal
 from localspec.tui.messages import Fetching, Loading
@@ -105,5 +106,5 @@ def progress_of(event: Fetching | Loading) -> tuple[str, float]:
             event.what, "loading the model"
         )
         return f"{doing} {100 * event.share:.0f} %", event.share
-    share = event.done / event.total if event.total else 0.0
+    share = share_of(event.done, event.total, of_nothing=0.0)
     return f"{event.phase} the starter model {event.done / 1e6:,.0f} / {event.total / 1e6:,.0f} MB", share
