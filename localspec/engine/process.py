@@ -317,7 +317,8 @@ class _Child:
                 for item in items:
                     self._link.send(item)
         except Exception as error:
-            if not isinstance(error, UserError):
+            # Not by its class: llama.cpp may not be loaded yet.
+            if not isinstance(error, UserError) and type(error).__name__ != "LoadCancelledError":
                 _log.exception("unexpected")
             self._pipe.send((_ERROR, _portable(error)))
         else:

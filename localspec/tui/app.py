@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from localspec.tui.hangup import save_before_leaving
 from localspec.tui.keymap import load_keymap
 from localspec.tui.literal import OnlyText
 from localspec.tui.markdown import OLD_ANSWERS
+from localspec.tui.mended import is_late, mend
 from localspec.tui.open_chat import KEY_SECONDS, OpenChat
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.chats import ChatsScreen
@@ -37,6 +39,7 @@ from localspec.tui.widgets.model_list import ModelList
 from localspec.tui.widgets.prompt import Prompt
 from localspec.tui.widgets.transcript import Transcript
 
+_log = logging.getLogger("localspec.tui")
 _HISTORY_FILE = "history.jsonl"
 _ONLY_TEXT = OnlyText()
 _START_SECONDS = 1.0
@@ -112,6 +115,7 @@ class ChatApp(App[None]):
         `goes_on`: with the last chat. `start`: what the program was started with, which `load` loads. `look`: `theme`, `keys`
         and `rewrite` of config.toml. `choosing`: how other models are found and loaded; None: they cannot be changed."""
         super().__init__()
+        mend()
         keep_no_lines()
         self.console.push_theme(OLD_ANSWERS)
         self.chat = OpenChat(None)
@@ -137,6 +141,14 @@ class ChatApp(App[None]):
         if self._choosing and self.downloads:
             screen.choose_models(self._choosing, self.downloads, self._first_pair, self._later)
         return screen
+
+    def _handle_exception(self, error: Exception) -> None:
+        """What comes too late for a screen that was left is nothing; anything else ends the app, and is in the log too."""
+        if is_late(error):
+            _log.info("too late for a screen that was left: %r", error)
+            return
+        _log.error("the app ends", exc_info=error)
+        super()._handle_exception(error)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every line of every widget goes through: at the end, what is no text is left out."""

@@ -32,8 +32,10 @@ def edit_text(app: App[object], text: str) -> str | None:
         failure = "An editor cannot be opened here: this terminal cannot be handed over"
     try:
         edited = _edited(file, text)
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise UserError(f"What the editor wrote is not UTF-8 text; it is in {file}.") from None
+    except OSError as error:
+        raise UserError(f"What the editor wrote cannot be read ({error.strerror}); your text is as it was.") from None
     if failure and edited is not None:
         raise UserError(f"{failure}; what you wrote is in {file}.")
     with contextlib.suppress(OSError):
