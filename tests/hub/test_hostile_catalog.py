@@ -62,6 +62,7 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         (model("a", repository='"../x"'), "is not written as user/repo"),
         (model("a", parameters="1e9"), "is not a whole number"),
         (model("a", parameters="-1"), "is not a possible size"),
+        (model("a", parameters="0"), "is not a possible size"),
         (model("a\\u001b[2J"), "is no name"),
         (model("a", shape=SHAPE.replace("layers = 2", "layers = 513")), "are more than the 512 that llama.cpp loads"),
     ],
@@ -92,7 +93,8 @@ def test_absurd_measures_have_a_verdict(tmp_path, number, value):
     start = SHAPE.index(f" {number} = ")
     end = min(place for place in (SHAPE.find(",", start), SHAPE.find(" }", start)) if place > 0)
     shape = f"{SHAPE[:start]} {number} = {value}{SHAPE[end:]}"
-    text = model("a", shape=shape, parameters=value) + model("b", parameters="0")
+    # A model of no parameters is refused.
+    text = model("a", shape=shape, parameters=str(max(1, int(value)))) + model("b", parameters="1")
     text += '[pairs."a"]\ntarget = "a"\ndraft = "b"\n[pairs."b-a"]\ntarget = "b"\ndraft = "a"\n'
     catalog = read(tmp_path, text)
     for machine in (laptop(8), apple_silicon(16)):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from command import PATIENCE, command, surroundings
-from hub_server import PIECE_BYTES, Content, HubServer, long_content
+from hub_server import PIECE_BYTES, Content, HubServer, model_content
 
 ALL_KILLS = "LOCALSPEC_TEST_ALL_KILLS"
 NAME = "model-Q4_0.gguf"
@@ -101,7 +101,7 @@ def killed_download(hub: HubServer, models: Path, content: Content, kills: int, 
 @pytest.mark.skipif(ALL_KILLS not in os.environ, reason=f"takes minutes: set {ALL_KILLS}=1")
 def test_fifty_kills_of_200_megabytes_cost_less_than_a_tenth(hub, own_folders, environment):
     """One file in the end, with the right SHA-256, and less than 10 % of the bytes sent twice."""
-    content = long_content(200_000_000)
+    content = model_content(200_000_000)
     sent = killed_download(hub, own_folders / "data" / "models", content, 50, environment)
     print(f"sent twice: {sent - content.size} bytes, {sent / content.size - 1:.1%}")
     assert sent < 1.1 * content.size
@@ -109,7 +109,7 @@ def test_fifty_kills_of_200_megabytes_cost_less_than_a_tenth(hub, own_folders, e
 
 def test_a_few_kills_cost_little(hub, own_folders, environment):
     """The same with less, in every run of the tests."""
-    content = long_content(40_000_000)
+    content = model_content(40_000_000)
     sent = killed_download(hub, own_folders / "data" / "models", content, 6, environment)
     # Twice the header, once before the first byte is here, and a megabyte in flight for each kill.
     assert sent < content.size + 2 * HEADER_BYTES + 6_000_000
