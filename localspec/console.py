@@ -71,11 +71,9 @@ def _literal_but_colors(piece: str) -> str:
 
 def abandon(stream: TextIO | None) -> None:
     """Whoever reads `stream` has gone: what Python still wants to write there at its exit goes nowhere, without complaint."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    # A stream of a test has no descriptor.
-    with contextlib.suppress(AttributeError, OSError):
-        os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
-    os.close(nowhere)
+    # A stream of a test has no descriptor, and a process may have none left to open anything with.
+    with contextlib.suppress(AttributeError, OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), stream.fileno())  # type: ignore[union-attr]
 
 
 class Progress:

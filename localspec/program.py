@@ -131,6 +131,9 @@ def _sentence(error: Exception) -> str:
 
 def _usage_sentence(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and context and isinstance(context.command, click.Group):
+        commands = " or ".join(context.command.list_commands(context))
+        return f"{context.command_path} needs a command ({commands}); see {context.command_path} -h."
     remedy = f"see {context.command_path if context else PROGRAM} -h"
     if not isinstance(error, click.NoSuchOption):
         return f"{error.format_message().rstrip('.')}; {remedy}."

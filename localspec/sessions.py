@@ -48,6 +48,8 @@ class Sessions:
         text = to_json(loaded) if as_json else to_markdown(loaded)
         if file is None:
             return write_out(text)
+        if any(ours.exists() and file.exists() and file.samefile(ours) for ours in self._files):
+            raise UserError(f"{file} holds the chats themselves; choose another place with -o.")
         try:
             write_over(file, text.encode("utf-8", "replace"))
         except OSError as error:
@@ -78,6 +80,11 @@ class Sessions:
     @property
     def _file(self) -> Path:
         return self.folders.data / STORE_FILE
+
+    @property
+    def _files(self) -> list[Path]:
+        """All that the database is in."""
+        return [self._file.with_name(self._file.name + end) for end in ("", "-wal", "-shm")]
 
     def _found(self, words: str) -> list[ChatInfo]:
         # Looking for chats is no reason to create a file for them.

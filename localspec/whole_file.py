@@ -1,6 +1,7 @@
 """The program's own files: each is there as a whole or not at all, and nobody else can read it, whatever the umask."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -105,7 +106,10 @@ def write_over(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    place = path.resolve()
+    try:
+        place = path.resolve()
+    except RuntimeError as error:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
     write_whole(place, data, place.stat().st_mode & 0o777 if place.exists() else PRIVATE)
 
 

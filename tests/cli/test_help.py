@@ -67,6 +67,12 @@ def test_the_examples_of_the_help_are_understood():
             cli.commands[words[0]].make_context(words[0], words[1:], parent=context)
 
 
+def test_a_group_without_a_command_says_which_there_are():
+    outcome = call("measure")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.sentence == "localspec measure needs a command (acceptance or theory); see localspec measure -h."
+
+
 def test_the_version_is_said():
     assert call("--version").out == f"localspec, version {__version__}\n"
 

@@ -146,6 +146,27 @@ def test_a_file_that_cannot_be_written_is_one_sentence(chats, tmp_path):
     assert "choose another place with -o" in outcome.sentence
 
 
+@pytest.mark.parametrize("way", ["itself", "link"])
+def test_the_chats_are_not_written_over(chats, file, tmp_path, way):
+    """By an export into their own file, whatever it is called."""
+    target = file
+    if way == "link":
+        target = tmp_path / "link.md"
+        target.symlink_to(file)
+    outcome = call("sessions", "export", chats[0], "-o", target)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.sentence == f"{target} holds the chats themselves; choose another place with -o."
+    assert loaded(file, chats[0])
+
+
+def test_a_link_to_itself_is_one_sentence(chats, tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    outcome = call("sessions", "export", chats[0], "-o", loop)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "Too many levels of symbolic links" in outcome.sentence
+
+
 def test_chats_are_found(chats):
     outcome = call("sessions", "search", "mountains")
     assert (outcome.code, outcome.err) == (0, "")
